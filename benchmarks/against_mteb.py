@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 import karat
-from karat.execution.runner import Progress
+from karat.execution.progress import Progress
 from karat.execution.workers import one_thread
 from karat.models.model_identity import encoder_identity
 

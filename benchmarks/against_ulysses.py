@@ -161,14 +161,14 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=list(FILES), choices=list(FILES))
     parser.add_argument("--lazy", action="store_true")
     parser.add_argument("--corrected", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| task | rows, original | rows, Karat | in both | loss | metric | aggregates |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        write_files(Path(folder), given.rows)
-        for task in given.tasks:
-            theirs = run_original(task, Path(folder), given.lazy, given.corrected)
-            ours = run(ulysses, task, Path(folder), given.lazy)
+        write_files(Path(folder), arguments.rows)
+        for task in arguments.tasks:
+            theirs = run_original(task, Path(folder), arguments.lazy, arguments.corrected)
+            ours = run(ulysses, task, Path(folder), arguments.lazy)
             print(compare(task, theirs, ours), flush=True)
 
 

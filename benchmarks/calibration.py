@@ -45,6 +45,10 @@ TRUTH_TASKS = 20_000
 LEVEL = 0.05
 
 Effects = Callable[[np.random.Generator, int, int], np.ndarray]
+#: by how many standard deviations the models that take all tasks are worse
+WORSE = (0.0, 0.3, 0.6)
+#: shares of missing cells
+SHARES = (0.0, 0.1, 0.2, 0.3)
 
 
 def normal(rng: np.random.Generator, models: int, tasks: int) -> np.ndarray:
@@ -268,10 +272,6 @@ def _measure_task(rng: np.random.Generator, skill: np.ndarray, folds: int) -> di
 
 #: models of the tables about different tasks, of which half skip half of the tasks
 TAKERS, TAKEN = 10, 24
-#: by how many standard deviations the models that take all tasks are worse
-WORSE = (0.0, 0.3, 0.6)
-#: shares of missing cells
-SHARES = (0.0, 0.1, 0.2, 0.3)
 
 
 def within_tasks(ranks: np.ndarray) -> np.ndarray:
@@ -386,14 +386,14 @@ def main() -> None:
     parser.add_argument(
         "--leads", action="store_true", help="only differences to the first model's rank"
     )
-    given = parser.parse_args()
-    runs = min(given.runs, 10) if given.quick else given.runs
-    if given.missing:
+    arguments = parser.parse_args()
+    runs = min(arguments.runs, 10) if arguments.quick else arguments.runs
+    if arguments.missing:
         tables = different_takers(10 * runs), missing_cells(runs)
         print(*map(to_markdown, tables), sep="\n\n")
         return
-    sizes = ((3, 10), (6, 20)) if given.quick else (MODELS, TASKS)
-    if given.leads:
+    sizes = ((3, 10), (6, 20)) if arguments.quick else (MODELS, TASKS)
+    if arguments.leads:
         print(to_markdown(leading(runs, sizes)))
         return
     table = over_tasks(runs, sizes)

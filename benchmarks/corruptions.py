@@ -25,7 +25,7 @@ import karat
 from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.core.dataset import Dataset, sample_rows
-from karat.execution.job import PredictorSolver
+from karat.execution.solvers import PredictorSolver
 from karat.execution.splits import split
 from karat.execution.workers import one_thread
 
@@ -39,8 +39,13 @@ MODELS = {
     "mlp": "torch",
 }
 NAMES = (
-    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
-    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
+    "missingness_mcar",
+    "missingness_mnar",
+    "scaling_error",
+    "categorical_remap",
+    "noise_gaussian",
+    "noise_uniform",
+    "rare_class_dilution",
 )
 SPLIT = {"use": "holdout", "test": 0.2}
 

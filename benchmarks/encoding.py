@@ -22,8 +22,9 @@ import pandas as pd
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.execution.embedding_cache import VectorStage
-from karat.execution.job import Job, ObjectStore, read_stored_vectors
-from karat.execution.runner import Progress
+from karat.execution.job import Job, read_stored_vectors
+from karat.execution.object_store import ObjectStore
+from karat.execution.progress import Progress
 from karat.execution.workers import one_thread
 
 ROUNDS = 2

@@ -57,7 +57,7 @@ def make_task(queries: int = QUERIES, passages: int = PASSAGES):
 def client(address: str) -> None:
     """Evaluate once in this process; print the CPU seconds and the record as JSON."""
     import karat
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     made = EndpointEncoder(
         address,
@@ -89,11 +89,12 @@ def read_stored() -> float:
     """Return the CPU seconds in which a new database reads and checks all of its vectors."""
     import numpy as np
 
-    from karat.models.contrib.endpoint_account import Account, use_account
-    from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
-    from karat.models.contrib.endpoint_store import EndpointDatabase
-    from karat.models.contrib.endpoint_vectors import text_mark
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.core.services import RunServices, use_services
+    from karat.ext.endpoints.endpoint_account import Account
+    from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
+    from karat.ext.endpoints.endpoint_store import EndpointDatabase
+    from karat.ext.endpoints.endpoint_vectors import text_mark
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     encoder = EndpointEncoder("http://127.0.0.1:9/v1", "none")
     texts = [f"text {i}" for i in range(STORED)]
@@ -102,16 +103,16 @@ def read_stored() -> float:
     vectors = np.random.default_rng(0).standard_normal((STORED, STORED_WIDTH), np.float32)
     with tempfile.TemporaryDirectory() as folder:
         database = EndpointDatabase(Path(folder))
-        table = Account(store=Path(folder)).vectors(encoder.family())
+        table = Account(RunServices(store=Path(folder))).vectors(encoder.family())
         answer = ReceivedVectors(rows, vectors, 0.1)
         database.write(lambda connection: table.insert(connection, answer))
         database.close()
         before = time.process_time()
-        with use_account(Account(store=Path(folder))) as account:
+        with use_services(RunServices(store=Path(folder))) as services:
             read = encoder.encode(texts)
             seconds = time.process_time() - before
             assert (read == vectors).all()
-            account.database.close()
+        services.close()
     return seconds
 
 

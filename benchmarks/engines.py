@@ -60,7 +60,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     plain = seconds(Constant(), JOBS)
     ways = {"in 1 worker": (2, {"limited": True}), "in 2 workers": (2, {"workers": 2})}
     if find_spec("distributed"):
-        ways["on Dask, 2 workers"] = (6, {"engine": "dask", "workers": 2})
+        ways["on Dask, 2 workers"] = (6, {"workers": karat.Machines(2, engine="dask")})
     for name, (limit, how) in ways.items():
         taken = seconds(Constant(), JOBS, **how)
         name = name.replace("1 worker", "1 worker, with limits")
@@ -80,4 +80,6 @@ def on_cluster(model: object, jobs: int, workers: int) -> float:
 
     with local_cluster(workers) as cluster, Client(cluster) as client:
         client.wait_for_workers(workers)
-        return seconds(model, jobs, engine="dask", scheduler=cluster.scheduler_address)
+        return seconds(
+            model, jobs, workers=karat.Machines(engine="dask", scheduler=cluster.scheduler_address)
+        )

@@ -37,12 +37,13 @@ import pandas as pd
 
 from karat.config.loading import Definitions
 from karat.core import registry
-from karat.data.download import extract, unpack
+from karat.data.archives import extract, unpack
 from karat.data.load_dataset import DataSpec
 from karat.errors import KaratError
 from karat.ext.compat.geval.gold import from_xml
 from karat.ext.compat.tabeb.readers import read_metadata
-from karat.models.vector_files import VectorFile, read_vectors
+from karat.models.vector_files import VectorFile
+from karat.models.vectors.vector_formats import read_vectors
 
 CASES, SECONDS = 10_000, 10
 #: memory beyond ten times the file
@@ -50,25 +51,6 @@ FREE = 200 * 1024**2
 #: address space beyond what the process has, so that a failing case cannot fill the machine
 MOST = 8 * 1024**3
 MAX_SIZE = 500_000
-
-
-def _same(content: bytes) -> bytes:
-    return content
-
-
-@dataclass(frozen=True)
-class Format:
-    """A valid file: ``content`` is mutated, then packed; ``beside`` are other files."""
-
-    file: str
-    content: bytes
-    read: Callable[[Path], Any]
-    pack: Callable[[bytes], bytes] = _same
-    beside: dict[str, bytes] = field(default_factory=dict)
-
-
-# -- valid files ------------------------------------------------------------------------------
-
 FRAME = pd.DataFrame(
     {
         "id": [f"r{i}" for i in range(12)],
@@ -134,6 +116,86 @@ tasks:
 suites:
   s: {tasks: [t], models: [m-1]}
 """
+NUMBERS = (
+    b"-1",
+    b"0",
+    b"1e400",
+    b"-1e-400",
+    b"nan",
+    b"inf",
+    b"0x10",
+    b"1_000",
+    b"00",
+    b"-0",
+    b"99999999999",
+    b"9223372036854775808",
+    b"1" * 400,
+    b"1" * 5000,
+    b"300000000",
+    b"true",
+)
+TOKENS = (
+    b"'",
+    b'"',
+    b"\\",
+    b",",
+    b"\n",
+    b"\r",
+    b"\t",
+    b" ",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b":",
+    b"#",
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\xe2\x80\xa8",
+    b"null",
+    b"?",
+    b"&a ",
+    b"*a",
+    b"<",
+    b">",
+    b"&lt;",
+    b"<!DOCTYPE x>",
+    b"@data",
+    b"@attribute a {",
+    b"%",
+    b"msgid ",
+    b"- ",
+    b"? ",
+    b"!!",
+    b"encoding='klingon'",
+    b"\x1f\x8b",
+    b"PK\x01\x02",
+    b"{}",
+    b"[]",
+    b'""',
+    b"../",
+    b"/etc/",
+)
+EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63)
+
+
+def _same(content: bytes) -> bytes:
+    return content
+
+
+@dataclass(frozen=True)
+class Format:
+    """A valid file: ``content`` is mutated, then packed; ``beside`` are other files."""
+
+    file: str
+    content: bytes
+    read: Callable[[Path], Any]
+    pack: Callable[[bytes], bytes] = _same
+    beside: dict[str, bytes] = field(default_factory=dict)
+
+
+# -- valid files ------------------------------------------------------------------------------
 
 
 def table(path: Path, **how: Any) -> Any:
@@ -321,18 +383,6 @@ def formats() -> list[Format]:
 
 # -- mutations --------------------------------------------------------------------------------
 
-NUMBERS = (
-    *(b"-1", b"0", b"1e400", b"-1e-400", b"nan", b"inf", b"0x10", b"1_000", b"00", b"-0"),
-    *(b"99999999999", b"9223372036854775808", b"1" * 400, b"1" * 5000, b"300000000", b"true"),
-)
-TOKENS = (
-    *(b"'", b'"', b"\\", b",", b"\n", b"\r", b"\t", b" ", b"{", b"}", b"[", b"]", b":", b"#"),
-    *(b"\0", b"\xff", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"null", b"?", b"&a ", b"*a", b"<", b">"),
-    *(b"&lt;", b"<!DOCTYPE x>", b"@data", b"@attribute a {", b"%", b"msgid ", b"- ", b"? ", b"!!"),
-    *(b"encoding='klingon'", b"\x1f\x8b", b"PK\x01\x02", b"{}", b"[]", b'""', b"../", b"/etc/"),
-)
-EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63)
-
 
 def mutate(content: bytes, rng: random.Random) -> bytes:
     """Return the content with one to five random changes."""
@@ -513,18 +563,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", type=int, help="read one case and show its traceback")
     parser.add_argument("--child", type=int, nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        child(*given.child, given.seed)
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(*arguments.child, arguments.seed)
         return 0
-    if given.case is not None:
+    if arguments.case is not None:
         folder = Path(tempfile.mkdtemp())
-        form, path = prepare(given.case, given.seed, formats(), folder)
+        form, path = prepare(arguments.case, arguments.seed, formats(), folder)
         print(path, path.read_bytes()[:500])
         form.read(path)
         return 0
-    found = run(given.cases, given.seed)
-    print(f"{given.cases} cases, {len(found)} failed")
+    found = run(arguments.cases, arguments.seed)
+    print(f"{arguments.cases} cases, {len(found)} failed")
     return 1 if found else 0
 
 

@@ -1,13 +1,14 @@
 """Do gates keep the error rates that ``karat gate --calibrate`` states? Simulated.
 
-The truth is known. Each baseline is trained five times, and the error rates are calibrated from
-these runs. Then gates compare the baseline with a new training of the same model, and with models
-that are worse on every task by 1, 2 and 3 margins. Items: right and wrong answers; two trainings
-disagree on 4 % of them. Trainings: the same, but some trainings are better than others by more than
-the items explain (standard deviation 0.004). Folds: scores without stored predictions, whose noise
-is correlated because folds share training rows.
+The truth is known. Each baseline is trained five times (with three seeds of one hold-out: three
+times), and the error rates are calibrated from these runs. Then gates compare the baseline with a
+new training of the same model, and with models that are worse on every task by 1, 2 and 3 margins,
+by the test of the verdict. Items: right and wrong answers; two trainings disagree on 4 % of them.
+Trainings: the same, but some trainings are better than others by more than the items explain
+(standard deviation 0.004 for the mean of all folds of a repeat). Folds: scores without stored
+predictions, whose noise is correlated because folds share training rows.
 
-    python benchmarks/gate.py [--gates N] [--baselines N]
+    python benchmarks/gate.py [--gates N] [--baselines N] [--only items|trainings|folds]
 
 Each cell is the stated rate (mean over baselines, ± its standard deviation between baselines) and
 the observed one. "ok": the false alarms are not above the 95 % binomial interval of the stated
@@ -25,16 +26,18 @@ from itertools import product
 import numpy as np
 from scipy.stats import binom
 
-from karat.ext.decide.gate import (
-    ANYTIME,
+from karat.analysis.item_tests import Fits, as_retrained, separate_pairs
+from karat.analysis.stored_items import ItemValues
+from karat.ext.decide.gate import ANYTIME, decide, simulate_gates
+from karat.ext.decide.gate_noise import (
+    FitDesign,
     FoldNoise,
     ItemNoise,
-    decide,
     fold_noise,
     item_noises,
-    simulate_gates,
 )
 from karat.ext.decide.racing import loss_e_process
+from karat.stats.learner_tests import SeedNoise
 from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t
 
 MARGIN = 0.01
@@ -47,52 +50,77 @@ WRONG, UNSTABLE = 0.1, 0.04
 #: standard deviation, between trainings, of the share of these items that are answered correctly
 TRAINING = 0.05
 FOLD_NOISE = 0.01
-#: settings: evidence, numbers of tasks, numbers of folds
+ONE_FOLD, FIVE, TEN = FitDesign(), FitDesign(1, 5, ratio=1 / 4), FitDesign(1, 10, ratio=1 / 9)
+REPEATED, SEEDS = FitDesign(10, 5, ratio=1 / 4), FitDesign(seeds=3)
+#: settings: evidence, numbers of tasks, fits
 SETTINGS = (
-    ("items", (1, 3, 10), (1, 5, 10)),
-    ("trainings", (1, 3, 10), (5,)),
-    ("folds", (1, 3, 10), (1, 5, 10)),
+    ("items", (1, 3, 10), (ONE_FOLD, FIVE, TEN)),
+    ("items", (1, 3), (REPEATED, SEEDS)),
+    ("trainings", (1, 3), (FIVE, REPEATED, SEEDS)),
+    ("folds", (1, 3, 10), (ONE_FOLD, FIVE, TEN)),
 )
-ROWS = sum(len(tasks) * len(folds) for _, tasks, folds in SETTINGS)
+ROWS = sum(len(tasks) * len(designs) for _, tasks, designs in SETTINGS)
 
 
 class Items:
     """A task of right and wrong answers, some of which depend on the training."""
 
-    def __init__(self, folds: int, rng: np.random.Generator) -> None:
-        self.folds = folds
+    #: standard deviation, between trainings, of the share of unstable items answered correctly
+    luck = 0.0
+
+    def __init__(self, design: FitDesign, rng: np.random.Generator) -> None:
+        self.design = design
         self.stable = rng.random(ITEMS) > WRONG
         # two trainings answer such an item in two ways with probability 1/2
         self.unstable = rng.random(ITEMS) < 2 * UNSTABLE
+        self.fold = np.arange(ITEMS) % design.folds
 
     def gains(self, rng: np.random.Generator, runs: int) -> np.ndarray:
-        """Return the right answers of trainings, runs × items."""
-        return np.where(self.unstable, rng.random((runs, ITEMS)) < 0.5, self.stable).astype(float)
+        """Return the right answers of trainings, runs × repeats × items; each fold has its own."""
+        shape = (runs, self.design.repeats, self.design.folds)
+        luck = self.luck * np.sqrt(self.design.folds) * rng.standard_normal(shape)
+        right = rng.random((*shape[:2], ITEMS)) < 0.5 + luck[:, :, self.fold]
+        return np.where(self.unstable, right, self.stable).astype(float)
+
+    def noise(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the right answers of the runs of a baseline."""
+        return self.gains(rng, self.design.seeds if self.design.seeds > 1 else RUNS)
 
     def difference(self, rng: np.random.Generator, loss: float) -> MeanDifference:
         """Return the difference of a new model, as a gate computes it from stored answers."""
-        base, new = self.gains(rng, 2)
+        design = self.design
+        new, *baseline = self.gains(rng, 1 + design.seeds)
         # the new model is wrong where the baseline is right, on a share of the items
-        apart = np.where(rng.random(ITEMS) < loss, -1.0, new - base)
-        mean = np.mean([part.mean() for part in np.array_split(apart, self.folds)])
-        error = float(apart.std(ddof=1)) / np.sqrt(ITEMS)
-        return MeanDifference(float(mean), error, ITEMS - 1, 1 / ITEMS)
+        lost = rng.random(ITEMS) < loss
+        means = np.array([np.where(lost, np.mean(baseline, axis=0) - 1, new), np.mean(baseline, 0)])
+        of_seeds = SeedNoise.of(np.array(baseline)[:, 0])
+        items = ItemValues(
+            ["new", "baseline"],
+            means[:, 0],
+            items=ITEMS,
+            independent=ITEMS,
+            is_right=True,  # only p depends on it, which gates do not use
+            seeds=as_retrained([SeedNoise(), of_seeds]),
+        )
+        scores = np.stack(
+            [means[:, :, self.fold == fold].mean(axis=2) for fold in range(design.folds)], axis=2
+        )
+        repeats = np.repeat(np.arange(design.repeats), design.folds).tolist()
+        fits = Fits(scores.reshape(2, -1), repeats, design.ratio)
+        return separate_pairs(items, fits, "acc").mean_difference(0, 1)
 
 
 class Trainings(Items):
     """Items of which some trainings answer more correctly than others."""
 
-    def gains(self, rng: np.random.Generator, runs: int) -> np.ndarray:
-        """Return the right answers of trainings, runs × items."""
-        chance = 0.5 + TRAINING * rng.standard_normal((runs, 1))
-        return np.where(self.unstable, rng.random((runs, ITEMS)) < chance, self.stable) * 1.0
+    luck = TRAINING
 
 
 class Folds:
     """A task with the scores of folds only."""
 
-    def __init__(self, folds: int, rng: np.random.Generator) -> None:
-        self.folds = folds
+    def __init__(self, design: FitDesign, rng: np.random.Generator) -> None:
+        self.folds = folds = design.folds
         self.ratio = 1 / (folds - 1) if folds > 1 else 0.25
 
     def _scores(self, rng: np.random.Generator) -> np.ndarray:
@@ -123,16 +151,27 @@ def gates(tasks: Sequence[Task], loss: float, number: int, rng: np.random.Genera
     return found / number
 
 
-def row(name: str, shape: tuple[int, int], number: int, baselines: int) -> tuple[list[str], str]:
-    """Return the stated and the observed rates of gates on tasks × folds, and if they agree."""
-    rng = np.random.default_rng([*shape, list(KINDS).index(name)])
+def measure(
+    name: str, tasks: int, design: FitDesign, *, number: int, baselines: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stated and the observed rates of gates, baselines × losses."""
+    seeds = (tasks, design.repeats, design.folds, design.seeds, list(KINDS).index(name))
+    rng = np.random.default_rng(seeds)
     stated, observed = [], []
     for seed in range(baselines):
-        tasks = [KINDS[name](shape[1], rng) for _ in range(shape[0])]
-        rates = simulate_gates(_noises(tasks, rng), MARGIN, simulations=SIMULATIONS, seed=seed)
+        made = [KINDS[name](design, rng) for _ in range(tasks)]
+        rates = simulate_gates(_noises(made, rng), MARGIN, simulations=SIMULATIONS, seed=seed)
         stated.append(rates["failed"].to_numpy())
-        each = (gates(tasks, factor * MARGIN, number // baselines, rng) for factor in range(4))
+        each = (gates(made, factor * MARGIN, number // baselines, rng) for factor in range(4))
         observed.append(list(each))
+    return np.array(stated), np.array(observed)
+
+
+def row(
+    name: str, tasks: int, design: FitDesign, *, number: int, baselines: int
+) -> tuple[list[str], str]:
+    """Return the stated and the observed rates of gates in words, and if they agree."""
+    stated, observed = measure(name, tasks, design, number=number, baselines=baselines)
     mean, seen = np.mean(stated, axis=0), np.mean(observed, axis=0)
     # without the error of the simulation
     spread = np.sqrt(np.maximum(np.var(stated, axis=0) - mean * (1 - mean) / SIMULATIONS, 0))
@@ -148,8 +187,9 @@ def _noises(tasks: Sequence[Task], rng: np.random.Generator) -> list[ItemNoise] 
     """Return the noise that is estimated from several runs of each task."""
     if isinstance(tasks[0], Folds):
         return [task.noise(rng) for task in tasks if isinstance(task, Folds)]
-    gains = [task.gains(rng, RUNS) for task in tasks if isinstance(task, Items)]
-    return item_noises(gains, [(1.0, 1 / ITEMS, True)] * len(gains))
+    items = [task for task in tasks if isinstance(task, Items)]
+    units = [(1.0, 1 / ITEMS, True)] * len(items)
+    return item_noises([t.noise(rng) for t in items], units, [t.design for t in items])
 
 
 def stopped_after(loss: float, number: int, tasks: int = 10) -> np.ndarray:
@@ -158,7 +198,7 @@ def stopped_after(loss: float, number: int, tasks: int = 10) -> np.ndarray:
     for place in range(number):
         wealth, each = np.zeros(0), []
         for done in range(1, tasks):
-            base, new = Items(1, rng).gains(rng, 2)
+            base, new = Items(ONE_FOLD, rng).gains(rng, 2)[:, 0]
             apart = np.where(rng.random(ITEMS) < loss, -1.0, new - base)
             error = float(apart.std(ddof=1)) / np.sqrt(ITEMS)
             each.append(MeanDifference(float(apart.mean()), error, ITEMS - 1, 1 / ITEMS))
@@ -174,17 +214,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--gates", type=int, default=1000)
     parser.add_argument("--baselines", type=int, default=100)
-    given = parser.parse_args()
+    parser.add_argument("--only", choices=list(KINDS))
+    arguments = parser.parse_args()
     print("| evidence | tasks | folds | false alarms | loss 0.01 | loss 0.02 | loss 0.03 | ok |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, *sizes in SETTINGS:
-        for shape in product(*sizes):
-            shares, fine = row(name, (shape[0], shape[1]), given.gates, given.baselines)
-            cells = " | ".join([*map(str, shape), *shares, fine])
+    for name, numbers, designs in SETTINGS:
+        for tasks, design in product(numbers, designs) if arguments.only in (None, name) else ():
+            shares, fine = row(
+                name, tasks, design, number=arguments.gates, baselines=arguments.baselines
+            )
+            cells = " | ".join([str(tasks), design.name, *shares, fine])
             print(f"| {name} | {cells} |", flush=True)
+    if arguments.only:
+        return
     print("\n| true loss | ended early | median number of tasks, of 10 |\n|---|---|---|")
     for loss in (0.0, 0.01, 0.02, 0.03, 0.05):
-        tasks = stopped_after(loss, given.gates // 5)
+        tasks = stopped_after(loss, arguments.gates // 5)
         print(
             f"| {loss:g} | {100 * np.mean(tasks < 10):.1f} % | {np.median(tasks):g} |", flush=True
         )

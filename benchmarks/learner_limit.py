@@ -49,6 +49,10 @@ COMMON = 0.2
 #: cells of the variance over folds, and of the size of the difference
 RATIOS = np.array([0, *np.geomspace(0.05, 400, 70), np.inf])
 SIZES = np.array([*np.linspace(0, 12, 121), *np.geomspace(13, 120, 20), np.inf])
+#: equal learners, as true ratio of the folds and variance of the difference
+SEEDS_ONLY = [(ratio, ratio) for ratio in SEEDS]
+SHARED_ONLY = [(1, 1), (1, SHARED)]
+BOTH = [*SHARED_ONLY, *SEEDS_ONLY]
 
 
 def chances(
@@ -64,12 +68,6 @@ def chances(
 def shift_of(power: float) -> float:
     """Return the true difference, in standard errors, of which items alone show this share."""
     return float(scipy.special.ndtri(power) - scipy.special.ndtri(LEVEL / 2))
-
-
-#: equal learners, as true ratio of the folds and variance of the difference
-SEEDS_ONLY = [(ratio, ratio) for ratio in SEEDS]
-SHARED_ONLY = [(1, 1), (1, SHARED)]
-BOTH = [*SHARED_ONLY, *SEEDS_ONLY]
 
 
 def largest_power(

@@ -17,7 +17,8 @@ from typing import Any
 import psutil
 
 from karat.core.task import Task
-from karat.execution.job import Job, ObjectStore, Outcome, new_record
+from karat.execution.job import Job, Outcome, new_record
+from karat.execution.object_store import ObjectStore
 from karat.execution.workers import execute
 from karat.results.run import Run
 

@@ -200,12 +200,12 @@ def main() -> None:
     )
     parser.add_argument("files", nargs="+")
     parser.add_argument("--draws", type=int, default=300)
-    given = parser.parse_args()
-    found = read(given.files)
+    arguments = parser.parse_args()
+    found = read(arguments.files)
     models, tasks = found.ranks.shape
     print(f"{models} models, {tasks} tasks, {len(found.whole)} of them taken by all", end="\n\n")
     for part in (coverage, narrowing, explained, skipping):
-        part(found, given.draws)
+        part(found, arguments.draws)
 
 
 if __name__ == "__main__":

@@ -37,13 +37,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pilots", type=int, default=500, help="pilots of each size")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| tasks of the pilot | difference / sd | power reached | with the pilot's variance |")
     print("|---:|---:|---:|---:|")
     for tasks in PILOTS:
         for effect in EFFECTS:
-            now = reached_power(tasks, effect, given.pilots)
-            before = reached_power(tasks, effect, given.pilots, known=True)
+            now = reached_power(tasks, effect, arguments.pilots)
+            before = reached_power(tasks, effect, arguments.pilots, known=True)
             print(f"| {tasks} | {effect} | {now:.3f} | {before:.3f} |")
 
 

@@ -39,6 +39,10 @@ HALVES = {
 }
 #: fewest tasks before the naive rule looks at an interval
 FIRST_LOOK = 6
+HEAD = (
+    f"{'goal':<8} {'confidence':>10} {'folds':>5} {'decided':>7} {'jobs':>7} {'fewer':>6} "
+    f"{'undecided':>9} {'remain':>6} {'best kept':>9} {'top kept':>8} {'same top':>8}"
+)
 
 
 # -- naive alternatives ---------------------------------------------------------------------
@@ -94,11 +98,7 @@ def multabench(folder: Path | None, orders: int) -> None:
         print("skipped: no MulTaBench results; pip install multabench, or name the folder.")
         return
     table = read_scores(folder, system="multabench")
-    print(
-        f"{'goal':<8} {'confidence':>10} {'folds':>5} {'decided':>7} {'jobs':>7} {'fewer':>6} "
-        f"{'remain':>6} "
-        f"{'best kept':>9} {'top kept':>8} {'same top':>8}"
-    )
+    print(HEAD)
     settings = [("best", 0.95, 1), ("best", 0.95, 2), ("best", 0.95, 6), ("best", 0.8, 1)]
     found = [
         replay_race(table, goal=goal, confidence=confidence, folds_per_task=folds, orders=orders)
@@ -110,11 +110,12 @@ def multabench(folder: Path | None, orders: int) -> None:
 
 
 def show(found: karat.RaceReplay) -> None:
-    """Print a row of a replay."""
+    """Print a row of a replay: jobs of races that were decided, and of the others; nan is none."""
     o = found.orders
+    of_decided, of_others = (o.loc[o["decided"] == each, "jobs"].mean() for each in (True, False))
     print(
         f"{found.goal:<8} {found.confidence:>10} {found.folds_per_task:>5} "
-        f"{found.decided:>7.1%} {o['jobs'].mean():>7.1%} {1 / o['jobs'].mean():>6.1f} "
+        f"{found.decided:>7.1%} {of_decided:>7.1%} {found.times_fewer:>6.1f} {of_others:>9.1%} "
         f"{o['remain'].mean():>6.2f} "
         f"{o['best_kept'].mean():>9.1%} {o['top_kept'].mean():>8.1%} "
         f"{o['same_top'].mean():>8.1%}"
@@ -159,9 +160,9 @@ def amlb(folder: Path | None, orders: int) -> None:
         }
         first, second = halves.values()
         grid = [replay(first, 0.95, folds, orders) for folds in (1, 2, 3, 5, 10)]
-        fit = [each for each in grid if 1 / each.orders["jobs"].mean() >= 2]
+        fit = [each for each in grid if each.times_fewer >= 2]
         chosen = max(fit, key=lambda each: each.orders["same_top"].mean()).folds_per_task
-        print("half      confidence folds decided    jobs  fewer remain best top same top")
+        print(f"{'half':<8} {HEAD}")
         for name, runs in halves.items():
             for confidence, folds in (
                 (0.95, chosen),
@@ -282,13 +283,13 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--orders", type=int, default=300)
     parser.add_argument("--simulations", type=int, default=2000)
-    given = parser.parse_args()
-    if given.part == "null":
-        null(given.simulations)
-    elif given.part == "cpu":
+    arguments = parser.parse_args()
+    if arguments.part == "null":
+        null(arguments.simulations)
+    elif arguments.part == "cpu":
         cpu()
     else:
-        {"multabench": multabench, "amlb": amlb}[given.part](given.folder, given.orders)
+        {"multabench": multabench, "amlb": amlb}[arguments.part](arguments.folder, arguments.orders)
 
 
 if __name__ == "__main__":

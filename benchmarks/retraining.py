@@ -41,6 +41,7 @@ STEPS = 8
 
 Train = tuple[np.ndarray, np.ndarray]
 Learner = Callable[[Train, np.ndarray, int], np.ndarray]
+CLASSIFIED = ("acc", "auc", "f1_macro")
 
 
 # -- learners -------------------------------------------------------------------------------
@@ -357,9 +358,6 @@ def shares(
     return numbers
 
 
-CLASSIFIED = ("acc", "auc", "f1_macro")
-
-
 def settings(which: str, models: int, design: Design) -> Iterator[tuple[str, Setting]]:
     """Yield names and settings of a null, or of the power.
 
@@ -391,15 +389,15 @@ def main() -> None:
     parser.add_argument("--design", choices=list(DESIGNS))
     parser.add_argument("--models", type=int, choices=[2, 8])
     parser.add_argument("--keep", type=Path, help="folder of simulated boards")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     heads = ["separated", "as fitted", "share", "gate", "gate, as fitted"]
     columns = ["what", "learner", "models", "rows", "design", "metric", *heads]
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
-    for which in [given.only] if given.only else ["seeds", "blocks", "power"]:
-        for models in [given.models] if given.models else (2, 8):
-            for design in [given.design] if given.design else DESIGNS:
+    for which in [arguments.only] if arguments.only else ["seeds", "blocks", "power"]:
+        for models in [arguments.models] if arguments.models else (2, 8):
+            for design in [arguments.design] if arguments.design else DESIGNS:
                 for name, setting in settings(which, models, DESIGNS[design]):
-                    made = boards(setting, DESIGNS[design], given.boards, given.keep)
+                    made = boards(setting, DESIGNS[design], arguments.boards, arguments.keep)
                     for metric in setting.metrics:
                         row = shares(setting, DESIGNS[design], metric, made)
                         cells = [which, name, models, setting.rows, design, metric]

@@ -21,8 +21,14 @@ MODELS, TASKS, FOLDS = 20, 10, 5
 API = "/api/v1"
 #: what a client asks for in turn; the live page polls the bundle with the tag of the last one
 PATHS = (
-    *(f"{API}/bundle", f"{API}/progress", f"{API}/board", f"{API}/bundle", f"{API}/runs"),
-    *("/", f"{API}/scores?limit=100", f"{API}/compare?a=model0&b=model1"),
+    f"{API}/bundle",
+    f"{API}/progress",
+    f"{API}/board",
+    f"{API}/bundle",
+    f"{API}/runs",
+    "/",
+    f"{API}/scores?limit=100",
+    f"{API}/compare?a=model0&b=model1",
 )
 BARE = """
 import sys, uvicorn

@@ -31,7 +31,8 @@ from karat.core.dataset import Dataset
 from karat.core.task import Suite, Task
 from karat.execution import runner
 from karat.execution.evaluation import make_options, run_suite
-from karat.execution.job import Job, ObjectStore, new_record
+from karat.execution.job import Job, new_record
+from karat.execution.object_store import ObjectStore
 from karat.execution.plan import Plan, make_plan
 from karat.models.adapters import adapt
 from karat.results.run import Run
@@ -184,15 +185,15 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=1, help="parts that run at a time")
     parser.add_argument("--folder", type=Path, help="keep the files here")
     parser.add_argument("--part", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.part:
-        print(json.dumps(run_part(given.sizes, given.part, given.folder)))
+    arguments = parser.parse_args()
+    if arguments.part:
+        print(json.dumps(run_part(arguments.sizes, arguments.part, arguments.folder)))
         return
     with tempfile.TemporaryDirectory() as temporary:
-        folder = given.folder or Path(temporary)
+        folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         for name, seconds, memory, note in measure(
-            given.sizes, given.shards, given.at_once, folder
+            arguments.sizes, arguments.shards, arguments.at_once, folder
         ):
             print(f"{name:<12}{seconds:>9.1f} s CPU{memory:>8.0f} MB  {note}", flush=True)
 

@@ -73,14 +73,14 @@ def main() -> None:
     parser.add_argument("files", nargs="+")
     parser.add_argument("--keep-order", type=float, action="append")
     parser.add_argument("--repeats", type=int, default=40)
-    given = parser.parse_args()
-    table = read_scores(given.files)
+    arguments = parser.parse_args()
+    table = read_scores(arguments.files)
     names = (table["model"].nunique(), table["task"].nunique())
-    print(f"{names[0]} models, {names[1]} tasks, {given.repeats} repeats")
+    print(f"{names[0]} models, {names[1]} tasks, {arguments.repeats} repeats")
     rows = []
-    for share in given.keep_order or [0.9, 0.95, 0.98]:
+    for share in arguments.keep_order or [0.9, 0.95, 0.98]:
         rng, found, impossible = np.random.default_rng(0), [], 0
-        for _ in range(given.repeats):
+        for _ in range(arguments.repeats):
             try:
                 found.append(measure(table, share, rng))
             except DataError:

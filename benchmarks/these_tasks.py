@@ -28,6 +28,7 @@ LEVEL = 1.0
 #: difference of neighbors on a ladder, in logits, and how much tasks change it
 STEP, TASK_EFFECT = 0.25, 0.15
 SEED = 0
+Task = Callable[[np.random.Generator, np.ndarray, int, int, float], tuple[Separation, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,6 @@ def fold_scores(
     return fold_separation(truth[:, None] + 0.02 * noise, ratio, "acc"), truth
 
 
-Task = Callable[[np.random.Generator, np.ndarray, int, int, float], tuple[Separation, np.ndarray]]
 #: name, task, items, folds, training noise
 CASES: dict[str, tuple[Task, int, int, float]] = {
     "300 answers, one fit": (answers, 300, 1, 0.0),

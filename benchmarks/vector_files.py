@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from karat.execution.workers import one_thread
-from karat.models.vector_files import read_vectors
-from karat.models.vector_text import text_kernels
+from karat.models.vectors.vector_formats import read_vectors
+from karat.models.vectors.vector_text import text_kernels
 
 ENTITIES, WIDTH = 50_000, 200
 #: repetitions; the minimum counts

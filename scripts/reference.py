@@ -16,9 +16,9 @@ import karat.testing
 PAGE = Path(__file__).parent.parent / "docs" / "reference.md"
 HEAD = """# Python reference
 
-Every public name of `karat` and `karat.testing`, with signature, types and parameters. The page
-is generated from the docstrings by `python scripts/reference.py`; `help(karat.evaluate)` prints
-the same text.
+The names of `karat`, those of its packages, and `karat.testing`, with signature, types and
+parameters. `python scripts/reference.py` makes the page from the docstrings;
+`help(karat.evaluate)` prints the same text.
 """
 CHECKS = ("check_corruption", "check_metric", "check_model")
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Notes", "Examples")
@@ -26,12 +26,17 @@ SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", 
 
 def main() -> str:
     """Return the page."""
-    public = [(name, getattr(karat, name)) for name in karat.__all__ if name != "__version__"]
+    listed = {*karat.__all__}
+    names = [(name, getattr(karat, name)) for name in karat.importable_names()]
+    public = [each for each in names if each[0] in listed]
+    more = [each for each in names if each[0] not in listed]
     checks = [(f"testing.{name}", getattr(karat.testing, name)) for name in CHECKS]
     groups = {
         "Functions": [each for each in public if _is_function(each[1])],
         "Classes": [each for each in public if _is_record(each[1])],
-        "Exceptions": [each for each in public if _is_error(each[1])],
+        "Exceptions": [each for each in names if _is_error(each[1])],
+        "More functions": [each for each in more if _is_function(each[1])],
+        "More classes": [each for each in more if _is_record(each[1])],
         "Contract checks": checks,
     }
     parts = [HEAD]

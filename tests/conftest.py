@@ -32,7 +32,7 @@ from karat.config.loading import Definitions
 from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.task import Task
-from karat.data import download as transfer
+from karat.data import http_download
 from karat.errors import DefinitionError, MissingExtra
 
 from .skips import pytest_terminal_summary  # noqa: F401 (a hook)
@@ -416,7 +416,7 @@ def download_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(transfer, "BACKOFF", 0.01)
+    monkeypatch.setattr(http_download, "BACKOFF", 0.01)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from karat.core.extension import builtin_extensions
 ROOT = Path(karat.__file__).parent
 
 #: modules at the places where users import extensions from: they only name what is in ``ext/``
-FACADES = ["cluster", "decide", "plots", "publish", "search", "compat"]
+FACADES = ["cluster", "decide", "extend", "plots", "publish", "search", "compat"]
 #: packages in the order of import: each imports only from those before it
 ORDER = [
     *(
@@ -377,19 +377,36 @@ sys.settrace(hook)
 """
 
 
-def test_a_run_enters_nothing_it_was_not_asked_for(tmp_path):
-    log = tmp_path / "entered.txt"
-    (tmp_path / "sitecustomize.py").write_text(ENTERED)
-    paths = os.pathsep.join([str(tmp_path), str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
+def entered_modules(folder: Path, *words: str) -> set[str]:
+    """Return the modules of which a command calls a function."""
+    log = folder / "entered.txt"
+    log.write_text("")
+    (folder / "sitecustomize.py").write_text(ENTERED)
+    paths = os.pathsep.join([str(folder), str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
     settings = {"PYTHONPATH": paths, "KARAT_ROOT": str(ROOT), "KARAT_ENTERED": str(log)}
-    command = ["-c", "from karat.cli.app import main; main()", "run", "quickstart"]
-    command = [sys.executable, *command, "-m", "onehot", "-t", "penguins", "-o", "results"]
-    subprocess.run(
-        command, capture_output=True, check=True, cwd=tmp_path, env={**os.environ, **settings}
-    )
-    entered = set(log.read_text().split())
+    command = [sys.executable, "-c", "from karat.cli.app import main; main()", *words]
+    environment = {**os.environ, **settings}
+    subprocess.run(command, capture_output=True, check=True, cwd=folder, env=environment)
+    return set(log.read_text().split())
+
+
+def test_a_command_enters_nothing_it_was_not_asked_for(tmp_path):
+    quickstart = ["run", "quickstart", "-m", "onehot", "-m", "dummy", "-t", "diabetes"]
+    entered = entered_modules(tmp_path, *quickstart, "-o", "results")
     assert {"cli/app.py", "execution/job.py", "analysis/leaderboard.py"} <= entered
     assert not [file for file in entered if file.startswith("ext/")]
+    entered = entered_modules(tmp_path, "compare", "results")
+    assert {"analysis/all_pairs.py", "stats/paired_tests.py"} <= entered
+    others = (
+        "config/",
+        "corruptions/",
+        "data/readers/",
+        "execution/",
+        "ext/",
+        "models/",
+        "probes/",
+    )
+    assert not [file for file in entered if file.startswith(others)]
 
 
 def test_functions_are_short():
@@ -467,7 +484,7 @@ def test_no_text_is_run_as_code():
 
 def test_yaml_and_pickles_are_read_safely():
     #: a run's own store and its workers' pipes: files and streams that this process itself wrote
-    own = {"execution/job.py", "execution/workers.py", "testing.py"}
+    own = {"execution/object_store.py", "execution/workers.py", "testing.py"}
     own |= {"results/run.py"}  # loads one only for those who say allow_pickle=True
     wrong = [
         f"{place} calls {called}"

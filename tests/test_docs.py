@@ -26,6 +26,8 @@ from karat.execution.evaluation import evaluate
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+#: its code is that of the examples
+GALLERY = ROOT / "docs" / "gallery.md"
 
 
 #: why a block of commands or code is not run, as the comment above it says
@@ -92,7 +94,10 @@ def test_every_reason_is_used():
     assert {block.reason for page in PAGES for block in all_blocks(page)} - {""} == REASONS
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+WITH_PYTHON = [page for page in PAGES if page != GALLERY and blocks(page, "python")]
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda p: p.name)
 def test_python_of_a_page_runs(page, script, tmp_path):
     (tmp_path / "page.py").write_text("\n\n".join(blocks(page, "python")))
     done = script(tmp_path / "page.py", cwd=tmp_path)
@@ -100,6 +105,11 @@ def test_python_of_a_page_runs(page, script, tmp_path):
     printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
     for shown in PRINTED.findall(page.read_text("utf-8")):
         assert shown.strip("\n") in printed
+
+
+def test_the_gallery_shows_the_examples():
+    code = [example.read_text("utf-8").strip() for example in EXAMPLES]
+    assert [text.strip() for text in blocks(GALLERY, "python")] == code
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)
@@ -161,43 +171,49 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     "installs, builds or sets something": (
         54,
         (
-            *("pip install*", "make *", ".venv/bin/*", "python benchmarks/*", "curl *"),
-            *("gunzip *", "export *", "hf download *", "git clone *"),
+            "pip install*",
+            "make *",
+            ".venv/bin/*",
+            "python benchmarks/*",
+            "curl *",
+            "gunzip *",
+            "export *",
+            "hf download *",
+            "git clone *",
         ),
     ),
     "runs until it is stopped": (4, ("karat serve *",)),
     "needs an optional library": (
         20,
         (
-            *(
-                "karat same minilm *",
-                "karat run * --engine dask*",
-                "karat run * --track *",
-                "karat run wine-pl *carte*",
-                "karat run foundation *",
-            ),
-            *("karat run diabetes -m *tab*", "python -m karat.compat.amlb flaml *"),
-            *("karat report * --umap", "karat run stsb *", "karat run *mteb:*"),
+            "karat same minilm *",
+            "karat run * --engine dask*",
+            "karat run * --track *",
+            "karat run wine-pl *carte*",
+            "karat run foundation *",
+            "karat run diabetes -m *tab*",
+            "python -m karat.compat.amlb flaml *",
+            "karat report * --umap",
+            "karat run stsb *",
+            "karat run *mteb:*",
         ),
     ),
     "downloads data": (
         41,
         (
-            *(
-                "karat run nodes *",
-                "karat run geval *",
-                "python -m karat.compat.geval *",
-                "karat run sentences*",
-            ),
-            *(
-                "karat run tables*",
-                "karat run tabeb*",
-                "karat run ulysses*",
-                "karat run taco",
-                "karat run taco -*",
-            ),
-            *("karat run taco-encoders*", "karat run quickstart -m * -t adult*"),
-            *("karat run bitext *", "karat run shift *"),
+            "karat run nodes *",
+            "karat run geval *",
+            "python -m karat.compat.geval *",
+            "karat run sentences*",
+            "karat run tables*",
+            "karat run tabeb*",
+            "karat run ulysses*",
+            "karat run taco",
+            "karat run taco -*",
+            "karat run taco-encoders*",
+            "karat run quickstart -m * -t adult*",
+            "karat run bitext *",
+            "karat run shift *",
             "karat run quickstart -m random-forest -t penguins *",
             "karat run quickstart -m onehot -m random-forest -m dummy",
         ),
@@ -205,17 +221,21 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     "reads a run of another example or of earlier": (
         34,
         (
-            *(
-                "karat same old.txt *",
-                "karat robustness adult *",
-                "karat export adult *",
-                "karat robustness encoders *",
-            ),
-            *("karat export results --as ulysses *", "karat report results/*.taco.* *"),
-            *("karat compare imported *", "karat leaderboard imported *", "karat import *"),
-            *("karat leaderboard links *", "karat leaderboard text-search *"),
+            "karat same old.txt *",
+            "karat robustness adult *",
+            "karat export adult *",
+            "karat robustness encoders *",
+            "karat export results --as ulysses *",
+            "karat report results/*.taco.* *",
+            "karat compare imported *",
+            "karat leaderboard imported *",
+            "karat import *",
+            "karat leaderboard links *",
+            "karat leaderboard text-search *",
             "karat leaderboard *mteb-results*",
-            *("karat compare -a results/*", "karat gate *", "karat compare *--history *"),
+            "karat compare -a results/*",
+            "karat gate *",
+            "karat compare *--history *",
             "karat shrink *",
             "karat leaderboard results --next*",
             "karat race *",

@@ -12,13 +12,29 @@ import pytest
 import karat
 
 ROOT = Path(karat.__file__).parent
-NAMES = [name for name in karat.__all__ if name != "__version__"]
+NAMES = karat.importable_names()
+#: those that are listed
+LISTED = [name for name in karat.__all__ if name != "__version__"]
+#: modules from which users import the names that are not listed
+PACKAGES = ("analysis", "cluster", "compat", "decide", "errors", "extend", "plots", "publish")
 
 
 def test_public_names_are_sorted_and_listed():
     assert list(karat.__all__) == sorted(karat.__all__)
     assert set(karat.__all__) <= set(dir(karat))
-    assert {"Dataset", "Fold", "Run", "Task", "evaluate", "leaderboard", "probe"} <= set(NAMES)
+    assert {"Dataset", "Run", "Task", "evaluate", "leaderboard"} <= set(LISTED) <= set(NAMES)
+    assert len(LISTED) <= 32
+
+
+def test_names_that_are_not_listed_are_in_a_package():
+    modules = [importlib.import_module(f"karat.{name}") for name in (*PACKAGES, "results")]
+    modules.append(importlib.import_module("karat.reporting"))
+    for name in {*NAMES} - {*LISTED}:
+        assert any(getattr(module, name, None) is getattr(karat, name) for module in modules), name
+
+
+def test_evaluate_has_at_most_15_parameters():
+    assert len(inspect.signature(karat.evaluate).parameters) <= 15
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,7 +21,7 @@ from karat.cli.app import karat as group
 from karat.cli.options import SETTINGS
 from karat.execution.plan import make_plan
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.reporting.formats import render
 from karat.reporting.leaderboard_output import leaderboard_text
 from karat.reporting.page import make_bundle, plain_sections

@@ -32,7 +32,10 @@ def commit(folder):
 
 def test_added_and_changed_runs_are_verified(tmp_path):
     results, step = tmp_path / "results", make_step(tmp_path, ACTION)
-    options = {"only": "diabetes", "only_folds": [0, 1], "output": results, "items": False}
+    options = {
+        "only": karat.Only("diabetes", folds=[0, 1]),
+        "output": karat.Output(results, items=False),
+    }
     (first,) = karat.evaluate("dummy", "quickstart", **options)
     commit(tmp_path)
     (second,) = karat.evaluate("onehot", "quickstart", **options)

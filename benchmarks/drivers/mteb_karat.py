@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import karat
-from karat.execution.runner import Progress
+from karat.execution.progress import Progress
 from karat.models.model_identity import encoder_identity
 
 MEASURES = ("cosine", "dot", "euclidean", "manhattan")
@@ -70,8 +70,13 @@ def classification(texts: list[str], given: dict[str, np.ndarray]) -> list[karat
             probe={"use": "trained", "head": "logistic-regression", "scale": "plain"},
             split={"use": "fixed", "folds": folds},
             metrics=[
-                *("accuracy", "f1", "f1_weighted", "precision", "recall"),
-                *("precision_weighted", "recall_weighted"),
+                "accuracy",
+                "f1",
+                "f1_weighted",
+                "precision",
+                "recall",
+                "precision_weighted",
+                "recall_weighted",
             ],
         )
     ]

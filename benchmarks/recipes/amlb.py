@@ -107,7 +107,7 @@ def _program(arguments: list[str], user: Path, jobs: int, original: bool) -> str
         jobs=jobs,
         install=original,
         folder="{source}" if original else str(user),
-        program=["runbenchmark.py"] if original else ["-m", "karat.ext.compat.amlb"],
+        program=["runbenchmark.py"] if original else ["-m", "karat.compat.amlb"],
         comparable="constantpredictor" in arguments,
     )
 

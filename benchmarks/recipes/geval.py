@@ -239,8 +239,13 @@ def prepare(folder: Path) -> list[Case]:
 RECIPE = Recipe(
     title="GEval",
     requirements=(
-        *("numpy==1.26.4", "pandas==1.5.3", "scikit-learn==1.2.2", "scipy==1.11.4"),
-        *("h5py==3.11.0", "pathlib2==2.3.7.post1", "fissix==24.4.24"),
+        "numpy==1.26.4",
+        "pandas==1.5.3",
+        "scikit-learn==1.2.2",
+        "scipy==1.11.4",
+        "h5py==3.11.0",
+        "pathlib2==2.3.7.post1",
+        "fissix==24.4.24",
     ),
     no_deps=("evaluation-framework==1.3",),
     python2_package="evaluation_framework",

@@ -13,33 +13,51 @@ logging.getLogger("karat").addHandler(logging.NullHandler())
 
 #: public names by the module that defines them; each is imported on first use
 _MODULES = {
+    "analysis.checks": "check_runs",
+    "analysis.comparison": "compare",
+    "analysis.next_task": "next_task",
+    "analysis.robustness": "robustness",
+    "core.dataset": "Dataset",
+    "core.registry": "corruption dataset encoder predictor reader",
+    "core.task": "Suite Task",
+    "errors": "DefinitionError KaratError KaratWarning",
+    "execution.arguments": "Machines Only Output Variants",
+    "execution.evaluation": "evaluate suite",
+    "metrics.metric": "metric",
+    "reporting.leaderboard_output": "leaderboard",
+    "reporting.page": "report",
+    "results.rescore": "rescore",
+    "results.run": "Run open_runs",
+}
+#: names that are in a package, too, and are imported from here as well
+_ALSO = {
     "analysis.all_pairs": "AllPairs compare_all",
-    "analysis.checks": "Finding Findings check_runs",
-    "analysis.comparison": "Comparison Overall compare",
+    "analysis.checks": "Finding Findings",
+    "analysis.comparison": "Comparison Overall",
     "analysis.history": "History compare_to_history",
     "analysis.items": "ItemComparison compare_items",
-    "analysis.next_task": "NextTask next_task",
-    "analysis.robustness": "Robustness robustness",
+    "analysis.robustness": "Robustness",
     "analysis.slices": "SliceComparison compare_slices",
-    "core.dataset": "Dataset",
     "core.extension": "Command Extension",
     "core.predictions": "Predictions",
-    "core.registry": "analogy_function composer corruption dataset encoder head measure "
-    "predictor probe query_generator reader splitter vector_format",
-    "core.task": "Suite Task",
-    "errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
-    "execution.evaluation": "evaluate suite",
-    "execution.runner": "Progress",
+    "core.registry": "analogy_function composer head measure probe query_generator splitter "
+    "vector_format",
+    "errors": "ContractError DataError JobsFailed",
+    "execution.progress": "Progress",
     "execution.splits": "Fold",
-    "metrics.metric": "Metric metric",
+    "metrics.metric": "Metric",
     "models.model": "StatelessEncoder",
-    "reporting.leaderboard_output": "Leaderboard leaderboard",
-    "reporting.page": "report",
-    "results.rescore": "Rescored rescore",
-    "results.run": "Run load_artifact open_runs",
+    "reporting.leaderboard_output": "Leaderboard",
+    "results.rescore": "Rescored",
+    "results.run": "load_artifact",
 }
-_find = lazy_names(__name__, _MODULES)
-
+#: names that extensions add and many need; others of theirs are imported from here as well
+_OF_EXTENSIONS = {"cheapest", "gate", "plot", "race", "same"}
+_MODULES_OF_ALL = {
+    module: f"{_MODULES.get(module, '')} {_ALSO.get(module, '')}"
+    for module in {**_MODULES, **_ALSO}
+}
+_find = lazy_names(__name__, _MODULES_OF_ALL)
 if TYPE_CHECKING:
     from karat.analysis.all_pairs import AllPairs as AllPairs
     from karat.analysis.all_pairs import compare_all as compare_all
@@ -84,9 +102,13 @@ if TYPE_CHECKING:
     from karat.errors import JobsFailed as JobsFailed
     from karat.errors import KaratError as KaratError
     from karat.errors import KaratWarning as KaratWarning
+    from karat.execution.arguments import Machines as Machines
+    from karat.execution.arguments import Only as Only
+    from karat.execution.arguments import Output as Output
+    from karat.execution.arguments import Variants as Variants
     from karat.execution.evaluation import evaluate as evaluate
     from karat.execution.evaluation import suite as suite
-    from karat.execution.runner import Progress as Progress
+    from karat.execution.progress import Progress as Progress
     from karat.execution.splits import Fold as Fold
     from karat.ext.cluster.gather import Gathering as Gathering
     from karat.ext.cluster.gather import gather as gather
@@ -112,8 +134,8 @@ if TYPE_CHECKING:
     from karat.ext.decide.shrink import shrink as shrink
     from karat.ext.plots.figures import Plot as Plot
     from karat.ext.plots.figures import plot as plot
-    from karat.ext.publish.publishing import track as track
     from karat.ext.publish.site import site as site
+    from karat.ext.publish.tracking import track as track
     from karat.ext.publish.verification import Verification as Verification
     from karat.ext.publish.verification import verify as verify
     from karat.metrics.metric import Metric as Metric
@@ -134,12 +156,20 @@ def __getattr__(name: str) -> Any:
         from karat.core.extension import builtin_parts
 
         names = " ".join(_MODULES.values()).split()
-        added = [name for name in builtin_parts("name") if "." not in name]
+        added = _OF_EXTENSIONS & {*builtin_parts("name")}
         value: Any = sorted(["__version__", *names, *added])
     else:
         value = _find(name)
     globals()[name] = value
     return value
+
+
+def importable_names() -> list[str]:
+    """Return all names that can be imported from here, also those that are in a package, too."""
+    from karat.core.extension import builtin_parts
+
+    names = [name for names in _MODULES_OF_ALL.values() for name in names.split()]
+    return sorted({*names, *(name for name in builtin_parts("name") if "." not in name)})
 
 
 def __dir__() -> list[str]:

@@ -132,7 +132,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=outside)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return ``' Did you mean "x"?'`` for the closest known name, or an empty string.
 
     >>> did_you_mean("onehott", ["onehot", "random"])
@@ -140,12 +140,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["onehot"])
     ''
     """
-    lowered = {str(item).lower(): item for item in known}
+    lowered = {str(item).lower(): item for item in names}
     near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.6)
     return f' Did you mean "{lowered[near[0]]}"?' if near else ""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> DefinitionError:
+def unknown(kind: str, name: str, names: Iterable[str]) -> DefinitionError:
     """Return the error for an unknown name, with the closest name and the command that lists all.
 
     >>> print(unknown("model", "onehott", ["onehot"]))
@@ -153,5 +153,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> DefinitionError:
     """
     plural = kind + "s"
     return DefinitionError(
-        f'there is no {kind} "{name}".{did_you_mean(name, known)}   (karat list {plural})'
+        f'there is no {kind} "{name}".{did_you_mean(name, names)}   (karat list {plural})'
     )

@@ -23,8 +23,8 @@ from karat.core.columns import ITEM_TYPES, column_items, frame_items
 from karat.core.dataset import MODALITIES, PLURAL, Dataset
 from karat.core.files import cell_text, fingerprint
 from karat.core.predictions import Predictions, as_text
+from karat.corruptions.corrupted_data import corrupt as see
 from karat.corruptions.view import VECTORS, View
-from karat.corruptions.view import corrupt as see
 from karat.errors import DefinitionError, MissingExtra, did_you_mean
 from karat.execution.workers import one_thread
 from karat.metrics.metric import NEEDS, Metric, get_metric, score
@@ -110,8 +110,8 @@ def check_model(model: Any, modality: str | None = None) -> list[Check]:
     kinds = ("classification",) if model.role == "encoder" else _kinds(model.prototype)
     checks: list[Check] = []
     for modalities, answers in product(
-        [[each] for each in takes] if takes else [MODALITIES],
-        [[each] for each in kinds] if kinds else [("classification", "regression")],
+        [[choice] for choice in takes] if takes else [MODALITIES],
+        [[choice] for choice in kinds] if kinds else [("classification", "regression")],
     ):
         trials = {}
         for taken, kind in product(modalities, answers):
@@ -126,9 +126,9 @@ def _try_searcher(model: Model, trial: _Trial) -> None:
     documents, queries = ["a cat on a mat", "dogs bark", "the price of rice"], ["cat", "rice"]
 
     def search() -> np.ndarray:
-        made = model.fresh(0, "items")
-        made.index(documents)
-        return np.asarray(made.scores(queries), dtype=float)
+        searcher = model.fresh(0, "items")
+        searcher.index(documents)
+        return np.asarray(searcher.scores(queries), dtype=float)
 
     with trial.check(
         "returns scores", "Implement index(documents) and scores(queries).", fatal=True
@@ -254,11 +254,11 @@ class _Trial:
             raise _Broken
 
     @contextmanager
-    def watched(self, *given: Any) -> Iterator[None]:
+    def watched(self, *data: Any) -> Iterator[None]:
         """Record whether the block changes the data or numpy's global random state."""
-        marks, state = [_mark(each) for each in given], np.random.get_state()
+        marks, state = [_mark(part) for part in data], np.random.get_state()
         yield
-        self.changed = marks != [_mark(each) for each in given]
+        self.changed = marks != [_mark(part) for part in data]
         self.drew = repr(state) != repr(np.random.get_state())
         np.random.set_state(state)
 
@@ -286,8 +286,8 @@ def run_trials(
     return [check for trial in filter(good, tried) for check in trial.checks] or best.checks
 
 
-def _mark(given: Any) -> str:
-    return str(given.tolist()) if isinstance(given, np.ndarray) else fingerprint(given)
+def _mark(data: Any) -> str:
+    return str(data.tolist()) if isinstance(data, np.ndarray) else fingerprint(data)
 
 
 def require_equal(
@@ -366,30 +366,32 @@ def _try_model(model: Model, data: Dataset, trial: _Trial) -> None:
         with trial.check("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
             data = _lookup_sample(model.prototype)
     items, truth, held = data.items, np.asarray(data.target), np.arange(len(data)) % 4 == 0
-    given = items[~held], truth[~held], items[held]
+    arguments = items[~held], truth[~held], items[held]
     with trial.check("can be cloned unfitted", "Only store parameters in __init__.", fatal=True):
         model.fresh(SEED, data.kind)
     with trial.check("runs", _FIX_RUN, fatal=True):
-        with trial.watched(*given):
-            fitted, first = act(model, data.kind, *given)
-    judge(trial, fitted, first, *given)
+        with trial.watched(*arguments):
+            fitted, first = act(model, data.kind, *arguments)
+    judge(trial, fitted, first, *arguments)
     trial.check_watched()
     tags = sklearn_tags(model.prototype)
     if act is _embed and not model.stateless and not (tags and tags.target_tags.required):
         with trial.check("fits without a target", "Accept y=None in fit: some tasks hide y."):
-            _embed(model, data.kind, given[0], None, given[2])
+            _embed(model, data.kind, arguments[0], None, arguments[2])
     with trial.check("is reproducible with a fixed seed", "Use random_state for all randomness."):
-        other = slice(-len(given[1]), None)  # this copy must not affect the next one
-        act(model, data.kind, items[other], truth[other], given[2])
-        require_equal(first, act(model, data.kind, *given)[1])
+        other = slice(-len(arguments[1]), None)  # this copy must not affect the next one
+        act(model, data.kind, items[other], truth[other], arguments[2])
+        require_equal(first, act(model, data.kind, *arguments)[1])
     if not trial.checks[-1].passed:
         return  # not reproducible: further comparisons are meaningless
     with trial.check("can be pickled", "Drop what cannot be pickled in __getstate__."):
-        require_equal(first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *given)[1])
+        require_equal(
+            first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *arguments)[1]
+        )
     if act is _embed:
         with trial.check("encodes each row independently", "Do not fit in transform."):
             for rows in (slice(None, None, -2), slice(0, 1)):
-                alone = _array(fitted.transform(given[2].iloc[rows])).astype(float)
+                alone = _array(fitted.transform(arguments[2].iloc[rows])).astype(float)
                 require_equal([first[1][rows].astype(float)], [alone], TOLERANCE)
 
 
@@ -397,8 +399,8 @@ def _lookup_sample(prototype: Any) -> Dataset:
     ids, matrix = prototype.vocabulary()
     require(len(set(ids)) == len(matrix), f"{len(set(ids))} ids for {len(matrix)} vectors.")
     items = pd.Series("known", index=[*ids[:199], "an entity without a vector"])
-    truth, asked = np.resize(["high", "low"], len(items)), pd.DataFrame({"item": items.index})
-    return Dataset("sample", items, asked, truth, "classification", "entity")
+    truth, questions = np.resize(["high", "low"], len(items)), pd.DataFrame({"item": items.index})
+    return Dataset("sample", items, questions, truth, "classification", "entity")
 
 
 def _array(values: Any) -> np.ndarray:
@@ -407,21 +409,21 @@ def _array(values: Any) -> np.ndarray:
 
 
 def _embed(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, list[np.ndarray]]:
-    encoder, given = model.fresh(SEED, kind), (X,) if y is None else (X, y)
+    encoder, train = model.fresh(SEED, kind), (X,) if y is None else (X, y)
     if hasattr(encoder, "fit_transform") and not model.stateless:
-        vectors = encoder.fit_transform(*given)
+        vectors = encoder.fit_transform(*train)
     else:
         if not model.stateless:
-            encoder.fit(*given)
+            encoder.fit(*train)
         vectors = encoder.transform(X)
     return encoder, [_array(vectors), _array(encoder.transform(test))]
 
 
 def _try_vectors(
-    trial: _Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+    trial: _Trial, fitted: Any, outputs: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
     with trial.check("returns a 2-D array of finite numbers", "Return a 2-D array.", fatal=True):
-        vectors = [values.astype(float) for values in found]
+        vectors = [values.astype(float) for values in outputs]
         shapes = [values.shape for values in vectors]
         require(all(len(shape) == 2 and shape[1] for shape in shapes), f"the shapes are {shapes}.")
         require(not any(np.isinf(values).any() for values in vectors), "some are infinite.")
@@ -445,18 +447,18 @@ def _predict(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, l
 
 
 def _try_answers(
-    trial: _Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+    trial: _Trial, fitted: Any, outputs: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
     rows, labels = len(test), as_text(y)
     with trial.check("returns one prediction per row", "Return a 1-D array.", fatal=True):
-        require(found[0].size == rows == len(found[0]), f"{found[0].shape} for {rows} rows.")
+        require(outputs[0].size == rows == len(outputs[0]), f"{outputs[0].shape} for {rows} rows.")
     with trial.check("predicts training labels or finite numbers", "Fix predict."):
         if y.dtype.kind == "f":
-            require(np.isfinite(found[0].astype(float)).all(), "some are NaN or infinite.")
+            require(np.isfinite(outputs[0].astype(float)).all(), "some are NaN or infinite.")
         else:
-            unseen = sorted(set(as_text(found[0].ravel())) - set(labels))
+            unseen = sorted(set(as_text(outputs[0].ravel())) - set(labels))
             require(not unseen, f"{unseen[:3]} are not training labels.")
-    for chances in found[1:]:
+    for chances in outputs[1:]:
         with trial.check("returns one probability per class of classes_", "Set classes_ in fit."):
             classes = as_text(getattr(fitted, "classes_", np.unique(labels)))
             require(set(classes) <= set(labels), f"{list(classes)} are not all labels.")
@@ -476,20 +478,26 @@ def _sample_predictions() -> dict[str, list[Predictions]]:
     for names in (("no", "yes"), ("a", "b", "c")):
         codes = np.arange(60) % len(names)
         both = np.array([codes, rng.permutation(codes)])
-        given = zip(np.array(names)[both], np.eye(len(names))[both], strict=True)
-        about = partial(Predictions, target=np.array(names)[codes], truths="classes", classes=names)
+        labels_with_chances = zip(np.array(names)[both], np.eye(len(names))[both], strict=True)
+        with_truth = partial(
+            Predictions, target=np.array(names)[codes], truths="classes", classes=names
+        )
         pairs[f"{len(names)} classes"] = [
-            about(labels, answers="classes", probabilities=chances) for labels, chances in given
+            with_truth(labels, answers="classes", probabilities=chances)
+            for labels, chances in labels_with_chances
         ]
-        clusters = [about(each, answers="clusters") for each in both]
+        clusters = [with_truth(codes_or_order, answers="clusters") for codes_or_order in both]
         pairs[f"clusters of {len(names)} classes"] = clusters
     truth = rng.uniform(1, 9, 10)
     pairs["numbers"] = [Predictions(truth, truth), Predictions(rng.permutation(truth), truth)]
     chosen, lists = np.tile(np.arange(20) % 7 == 3, 3), np.repeat(["x", "y", "z"], 20)
-    about = partial(Predictions, target=chosen * 2.0, group=lists)
-    pairs["ranked lists"] = [about(chosen * 2.0), about(rng.random(60))]
-    about = partial(Predictions, target=lists, answers="items", truths="items")
-    pairs["ranks"] = [about(lists, rank=np.ones(60)), about(lists[::-1], rank=np.arange(60) + 1)]
+    with_truth = partial(Predictions, target=chosen * 2.0, group=lists)
+    pairs["ranked lists"] = [with_truth(chosen * 2.0), with_truth(rng.random(60))]
+    with_truth = partial(Predictions, target=lists, answers="items", truths="items")
+    pairs["ranks"] = [
+        with_truth(lists, rank=np.ones(60)),
+        with_truth(lists[::-1], rank=np.arange(60) + 1),
+    ]
     return pairs
 
 
@@ -497,7 +505,7 @@ def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial:
     (low, high), sign = metric.range, 1 if metric.higher_is_better else -1
     with trial.check("returns a value", "Declare what it needs: needs=(...).", fatal=True):
         with trial.watched(perfect.predictions, perfect.target):
-            best, value = (float(metric.compute(each)) for each in (perfect, other))
+            best, value = (float(metric.compute(predictions)) for predictions in (perfect, other))
     with trial.check("stays in its range", "Declare its range=(low, high)."):
         require(low <= min(best, value) and max(best, value) <= high, f"{best:g} and {value:g}.")
     with trial.check("is best for perfect predictions", "Fix the metric or its range."):
@@ -510,8 +518,11 @@ def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial:
         require(np.isclose(turned, value), f"{value:g}, in another order {turned:g}.")
     with trial.check("raises only Undefined", "Raise karat's Undefined with a reason."):
         for rows in ([], [0], [0, 1]):
-            found, why = score(metric.name, other.take(np.array(rows, dtype=int)))
-            require((found is None) == bool(why), f"{found} and {why!r} for {len(rows)} rows.")
+            value_of_few, why = score(metric.name, other.take(np.array(rows, dtype=int)))
+            require(
+                (value_of_few is None) == bool(why),
+                f"{value_of_few} and {why!r} for {len(rows)} rows.",
+            )
     trial.check_watched()
 
 
@@ -524,7 +535,7 @@ def _try_corruption(name: str, data: Dataset, trial: _Trial) -> None:
     with trial.check("returns one target per row", "Drop the same rows of X and y.", fatal=True):
         for items, truth in seen.values():
             require(len(items) == len(truth) > 0, f"{len(items)} rows and {len(truth)} targets.")
-    none, low, high = (_cells(*each) for each in seen.values())
+    none, low, high = (_cells(*corrupted) for corrupted in seen.values())
     with trial.check("changes nothing at severity 0", "Return X and y unchanged for severity 0."):
         require_equal([_cells(X, y)], [none])
         require(see(data, View(name, 0.0), SEED, 0) is data, "the view is not the original data.")
@@ -534,8 +545,8 @@ def _try_corruption(name: str, data: Dataset, trial: _Trial) -> None:
         )
     if none.shape == low.shape == high.shape:
         with trial.check("changes more at a higher severity", "Draw alike for every severity."):
-            lost = (low != none) & (high == none)
-            require(not lost.any(), f"{lost.sum()} cells changed at 0.1 are not at 0.4.")
+            reverted = (low != none) & (high == none)
+            require(not reverted.any(), f"{reverted.sum()} cells changed at 0.1 are not at 0.4.")
     with trial.check("is reproducible with the same generator", "Use rng for all randomness."):
         one, two = (see(data, View(name, 0.4), SEED, 0) for _ in range(2))
         require_equal([_cells(one.items, one.target)], [_cells(two.items, two.target)])

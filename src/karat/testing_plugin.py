@@ -52,13 +52,13 @@ class GateFixture:
             )
         baseline = Path(than) if Path(than).exists() else self.root / than
         how = karat.NewRuns(output=self.output)
-        found = karat.gate(new, baseline, margin=margin, tasks=tasks, run=how)
-        undecided = found.outcome == "cannot tell"
+        verdict = karat.gate(new, baseline, margin=margin, tasks=tasks, run=how)
+        undecided = verdict.outcome == "cannot tell"
         if undecided and cannot_tell == "skip":
-            pytest.skip(found.sentence)
-        if found.outcome == "failed" or (undecided and cannot_tell == "fail"):
-            pytest.fail(str(found), pytrace=False)
-        return found
+            pytest.skip(verdict.sentence)
+        if verdict.outcome == "failed" or (undecided and cannot_tell == "fail"):
+            pytest.fail(str(verdict), pytrace=False)
+        return verdict
 
 
 @pytest.fixture

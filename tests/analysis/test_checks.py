@@ -13,8 +13,17 @@ import pytest
 
 import karat
 from karat.analysis import checks
-from karat.analysis.checks import RULES, Finding, Findings, check_runs, render_page, rule_of
+from karat.analysis.checks import (
+    RULES,
+    Finding,
+    Findings,
+    Rule,
+    check_runs,
+    render_page,
+    rule_of,
+)
 from karat.analysis.skipped_tasks import FEWEST_JUDGES, FEWEST_SKIPPED
+from karat.core import registry
 from karat.errors import DataError, DefinitionError
 from karat.execution import diagnostics
 from karat.reporting import leaderboard_output
@@ -732,3 +741,30 @@ def test_findings_below_a_leaderboard_are_about_its_metric(made, cli):
     folder = str(runs[0].folder.parent)
     assert "KRT302" in cli("leaderboard", folder).out
     assert "KRT302" not in cli("leaderboard", folder, "--metric", "t=auc").out
+
+
+# -- checks of extensions -------------------------------------------------------------------
+
+
+def added(monkeypatch, code, rule):
+    list(registry.checks)  # those of extensions are there
+    monkeypatch.setitem(registry.checks._parts, code, rule)
+
+
+def test_a_check_of_an_extension_that_fails_is_a_finding(made, monkeypatch):
+    def look(facts):
+        raise KeyError("rows")
+
+    added(monkeypatch, "MINE001", Rule("MINE001", "a title", "note", "Advice.", look, "A page."))
+    (finding,) = [each for each in check_runs(made("m", {"t": [0.5]})) if each.code == "MINE001"]
+    assert finding.level == "warning" and "KeyError: 'rows'" in finding.message
+    assert "A page." in render_page(rule_of("mine001"))
+    assert check_runs(made("m", {"t": [0.5]}), ignore="MINE").silenced["MINE001"] == 1
+
+
+@pytest.mark.parametrize("code", ["MINE002", "mine1"])
+def test_a_check_of_an_extension_must_have_its_code(made, monkeypatch, code):
+    rule = Rule("mine1", "a title", "note", "Advice.", lambda facts: [])
+    added(monkeypatch, code, rule)
+    with pytest.raises(DefinitionError, match=code):
+        check_runs(made("m", {"t": [0.5]}))

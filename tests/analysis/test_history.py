@@ -436,7 +436,9 @@ def test_common_questions_are_found_fold_by_fold(tmp_path):
 def test_common_folds_are_noted_too(tmp_path):
     task = entities(["a", "b"] * 12, split={"use": "kfold", "folds": 3}, metrics=["acc"])
     (mine,) = runs_of(task, tmp_path, mine=points(24, range(24), 1))
-    karat.evaluate({"other": points(24, range(18), 2)}, task, output=tmp_path, only_folds=[1])
+    karat.evaluate(
+        {"other": points(24, range(18), 2)}, task, output=tmp_path, only=karat.Only(folds=[1])
+    )
     found = history(mine, on="common")
     assert row(found)["folds"] == 1 and row(found)["asked"] == 8
     assert "1 of 3 folds" in found.notes[0] and "other lacks 0, 2" in found.notes[0]

@@ -207,7 +207,9 @@ def test_runs_of_one_model_are_pooled(tmp_path):
     data = karat.Dataset.from_table(frame, "y", name="d")
     task = karat.Task("t", data, split={"use": "kfold", "folds": 3}, metrics=["acc"])
     for fold in range(3):
-        karat.evaluate(["dummy", "random-forest"], task, only_folds=fold, output=tmp_path)
+        karat.evaluate(
+            ["dummy", "random-forest"], task, only=karat.Only(folds=fold), output=tmp_path
+        )
     found = karat.compare_items(tmp_path, "random-forest", "dummy")
     assert found.tasks["items"].tolist() == [60]
     one = karat.compare_slices(tmp_path, "dummy", by="class")

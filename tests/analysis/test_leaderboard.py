@@ -165,7 +165,7 @@ def test_dimensions_and_common_costs_come_from_the_runs(tmp_path):
     runs = karat.evaluate(
         ["onehot", "random", "dummy"],
         ["diabetes", "wine-clusters"],
-        only_folds=[0],
+        only=karat.Only(folds=[0]),
         output=tmp_path,
     )
     board = leaderboard(runs, columns=["costs", "pareto"])

@@ -29,7 +29,7 @@ def runs(tmp_path_factory):
     task = karat.Task("people", data, metrics=["acc", "auc"], split=split)
     where = tmp_path_factory.mktemp("items")
     models = ["random-forest", "logistic-regression", "dummy"]
-    return karat.evaluate(models, [task], seeds=2, output=where / "runs")
+    return karat.evaluate(karat.Variants(models, seeds=2), [task], output=where / "runs")
 
 
 def test_declared_groups_are_the_units(runs):

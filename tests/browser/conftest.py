@@ -15,9 +15,16 @@ from ..skips import original_file
 
 #: no network, no screen
 FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-quic", "--hide-scrollbars"),
-    *("--force-device-scale-factor=1", "--window-size=1400,1000"),
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--hide-scrollbars",
+    "--force-device-scale-factor=1",
+    "--window-size=1400,1000",
 )
 
 

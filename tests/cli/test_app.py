@@ -20,6 +20,7 @@ import pytest
 
 from karat.core.dataset import Dataset
 from karat.core.task import Task
+from karat.execution.arguments import Only, Output
 from karat.execution.evaluation import evaluate
 from karat.results.run import Run
 
@@ -456,7 +457,7 @@ def results(tmp_path_factory):
     tasks = [Task(data.name, data, metrics=["acc", "logloss"]) for data in (halves, texts)]
     models = {"onehot": "onehot", "dummy": "dummy", "broken": Broken()}
     output = tmp_path_factory.mktemp("results")
-    evaluate(models, tasks, output=output, only_folds=0, cache=False)
+    evaluate(models, tasks, output=Output(output, cache=False), only=Only(folds=0))
     return output
 
 

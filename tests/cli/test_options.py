@@ -31,7 +31,6 @@ def test_summaries_of_commands_fit_their_line(verb):
         (["run"], "SUITE"),
         (["run", "quickstart", "--only-fold", "x"], "integer"),
         (["run", "quickstart", "--sed", "1"], "--sed"),
-        (["run", "quickstart", "--retry-failed"], "--resume"),
         (["list", "model"], "'model'"),
         (["leaderboard"], "RUN"),
         (["lint"], "--list"),

@@ -23,7 +23,9 @@ from ..score_data import write_run
 def results(tmp_path_factory):
     output = tmp_path_factory.mktemp("runs")
     models = ["onehot", "dummy", "random"]
-    karat.evaluate(models, ["diabetes", "wine-clusters"], only_folds=[0, 1], output=output)
+    karat.evaluate(
+        models, ["diabetes", "wine-clusters"], only=karat.Only(folds=[0, 1]), output=output
+    )
     return output
 
 
@@ -56,7 +58,10 @@ def test_common_is_exclude(results, cli):
     outs = [
         cli("leaderboard", results, *options, *shape).out
         for options in (
-            *([], ["--common"], ["--missing", "exclude"], ["--missing", "common"]),
+            [],
+            ["--common"],
+            ["--missing", "exclude"],
+            ["--missing", "common"],
             ["--missing", "penalize"],
         )
     ]
@@ -74,7 +79,7 @@ ROWS = TACO + "adult,classification,clean,0.0,rf,AUC,0.75\n"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> karat.Run:
     output = tmp_path_factory.mktemp("runs")
-    (run,) = karat.evaluate("dummy", ["diabetes"], only_folds=[0, 1], output=output)
+    (run,) = karat.evaluate("dummy", ["diabetes"], only=karat.Only(folds=[0, 1]), output=output)
     return run
 
 
@@ -157,7 +162,10 @@ def test_import_of_unreadable_files(cli, tmp_path):
 
 def test_verify_accepts_and_refuses(results, cli, tmp_path):
     (run,) = karat.evaluate(
-        "onehot", "quickstart", only="diabetes", only_folds=[0], output=tmp_path, items=False
+        "onehot",
+        "quickstart",
+        only=karat.Only("diabetes", folds=[0]),
+        output=karat.Output(tmp_path, items=False),
     )
     code, out, err = cli("verify", tmp_path, "--jobs", "1", "--seed", "5", "--against", results)
     assert (code, err) == (0, "") and "Verified." in out and "1 job, sample seed 5" in out
@@ -197,25 +205,25 @@ def test_export_model_cards(results, cli, tmp_path):
 
 
 def test_trackers_are_checked_before_any_job(cli, tmp_path, monkeypatch):
-    from karat.ext.publish import publishing
+    from karat.ext.publish import tracking
 
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-o", tmp_path / "out")
     code, _, err = cli(*command, "--track", "mlfow")
     assert code == 2 and "mlflow" in err
-    monkeypatch.setattr(publishing.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
     code, _, err = cli(*command, "--track", "trackio")
     assert code == 2 and 'pip install "karat[trackio]"' in err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_tracker_that_refuses_loses_nothing(cli, tmp_path, monkeypatch):
-    from karat.ext.publish import publishing
+    from karat.ext.publish import tracking
 
     def refuse(project, sent):
         raise OSError("no route")
 
-    monkeypatch.setattr(publishing, "check_tracker", lambda name: None)
-    monkeypatch.setitem(publishing._CLIENTS, "wandb", refuse)
+    monkeypatch.setattr(tracking, "check_tracker", lambda name: None)
+    monkeypatch.setitem(tracking._CLIENTS, "wandb", refuse)
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "--only-fold", "0", "-w", "0")
     code, out, err = cli(*command, "-o", tmp_path / "out", "--track", "wandb")
     assert code == 1 and "no route" in err and "dummy" in out
@@ -295,15 +303,15 @@ def test_a_gate_says_what_its_unit_is(users, cli):
 @pytest.mark.parametrize(
     "command",
     [
-        *(["leaderboard"], ["compare"], ["compare", "-a", "a", "-b", "b"]),
+        ["leaderboard"],
+        ["compare"],
+        ["compare", "-a", "a", "-b", "b"],
         ["compare", "-a", "a", "-b", "b", "--by", "auto"],
-        *(
-            ["cheapest", "--cost", "seconds"],
-            ["report"],
-            ["gate"],
-            ["gate", "--calibrate"],
-            ["same"],
-        ),
+        ["cheapest", "--cost", "seconds"],
+        ["report"],
+        ["gate"],
+        ["gate", "--calibrate"],
+        ["same"],
     ],
     ids=" ".join,
 )
@@ -346,7 +354,7 @@ def test_bad_input_in_python(users, tmp_path):
     data = karat.Dataset.from_table(users_table().drop(columns="part"), "y", name="users")
     task = karat.Task("users", data, metrics=["acc"])
     with pytest.raises(DefinitionError, match="seeds must be an integer from 1 to 1000, got 0"):
-        karat.evaluate({"dummy": "dummy"}, task, seeds=0, output=tmp_path / "none")
+        karat.evaluate(karat.Variants({"dummy": "dummy"}, seeds=0), task, output=tmp_path / "none")
     assert not (tmp_path / "none").exists()
     with pytest.raises(DataError, match='"nobody" is not a column'):
         karat.Dataset.from_table(users_table(), "y", name="users", group="nobody")

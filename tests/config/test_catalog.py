@@ -16,7 +16,8 @@ from karat.config.catalog import Catalog, change_models, change_tasks, load_user
 from karat.core.dataset import Dataset
 from karat.core.task import Suite, Task
 from karat.errors import DataError, DefinitionError
-from karat.models.tabular_encoders import OneHotTable, OutOfFold
+from karat.models.out_of_fold import OutOfFold
+from karat.models.tables.one_hot_table import OneHotTable
 
 
 @pytest.fixture

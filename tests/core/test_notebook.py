@@ -70,7 +70,7 @@ def runs(task, tmp_path_factory):
 
 
 def test_a_run_in_a_notebook_is_one_output_that_changes(notebook, task, tmp_path, monkeypatch):
-    monkeypatch.setattr("karat.execution.runner.REDRAW", 0.0)
+    monkeypatch.setattr("karat.execution.progress.REDRAW", 0.0)
     karat.evaluate(["onehot", "dummy"], [task], output=tmp_path, progress=True)
     (content,) = notebook.outputs
     assert notebook.changes >= 10  # one change for each job

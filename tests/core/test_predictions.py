@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from karat.core.predictions import Predictions, as_text
+from karat.core.predictions import Predictions, _plain_columns, as_text
 from karat.errors import ContractError, DataError
 
 steady = settings(deadline=None, derandomize=True, max_examples=80)
@@ -277,3 +277,46 @@ def test_whole_numbers_become_text_one_by_one(dtype):
     numbers = [*signed, 5, 5, 0, 127, *range(100), *range(100)]
     for values in (numbers, numbers[:3], []):
         assert as_text(np.array(values, dtype=dtype)).tolist() == [str(v) for v in values]
+
+
+PLAIN_CELLS = st.text(st.characters(exclude_characters='",\r\n', codec="utf-8"), max_size=4)
+
+
+@steady
+@given(st.lists(st.tuples(PLAIN_CELLS, PLAIN_CELLS, PLAIN_CELLS), min_size=1, max_size=6))
+def test_a_file_without_quotes_is_read_as_the_csv_module_reads_it(rows):
+    text = "".join(f"{','.join(row)}\n" for row in rows)
+    header, columns = _plain_columns(text)
+    assert [header, *zip(*(column.tolist() for column in columns), strict=True)] == [
+        list(rows[0]),
+        *rows[1:],
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a,b", "a,b\n1\n", "a,b\n1,2,3\n", "a,b\n1\n2,3,4\n", 'a,b\n"1",2\n', "a\n\n1\n"]
+)
+def test_files_with_quotes_or_other_widths_are_not_plain(text):
+    assert _plain_columns(text) is None
+
+
+def test_rows_that_are_taken_keep_what_is_known_about_them(monkeypatch):
+    labels = np.array(["a", "b", "b", "c"], dtype=object)
+    whole = Predictions(labels[::-1], labels, "classes", "classes", classes=("c", "b", "a"))
+    whole.row_facts["rank"] = np.array([3, 1, 2, 0])
+    assert (whole.labels, whole.true_codes.tolist()) == (("c", "b", "a"), [2, 1, 1, 0])
+    monkeypatch.setattr(Predictions, "_codes", None)  # is not asked again
+    taken = whole.take(np.array([3, 0]))
+    assert (taken.labels, taken.true_codes.tolist()) == (("c", "b", "a"), [0, 2])
+    assert taken.row_facts["rank"].tolist() == [0, 3]
+
+
+def test_labels_that_occur_in_some_rows_only_are_found_again():
+    labels = np.array(["a", "b", "c"], dtype=object)
+    whole = Predictions(labels, labels, "classes", "classes", classes=("a",))
+    assert (whole.labels, whole.true_codes.tolist()) == (("a", "b", "c"), [0, 1, 2])
+    taken = whole.take(np.array([2]))
+    assert (taken.labels, taken.true_codes.tolist()) == (("a", "c"), [1])
+    numbers = Predictions(np.arange(3.0), np.array([0.0, 1.0, 2.0]))
+    assert numbers.labels == ()
+    assert numbers.take(np.array([0, 1])).labels == ("0", "1")

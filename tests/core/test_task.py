@@ -80,7 +80,7 @@ def test_a_mistake_is_one_message(wrong, word):
 
 def test_a_number_of_folds_is_not_a_list_of_folds():
     assert Task("t", "d", folds=10).folds == 10
-    for wrong, word in (([0], r"only_folds=\[0\] runs these"), (1, "only_folds=1"), (2.0, "2.0")):
+    for wrong, word in (([0], r"folds=\[0\]\) runs these"), (1, r"Only\(folds=1\)"), (2.0, "2.0")):
         with pytest.raises(DefinitionError, match=word):
             Task("t", "d", folds=wrong)
 

@@ -1,9 +1,11 @@
 """Files that are whole or not there, full disks, and drafts of killed processes."""
 
 import errno
+import itertools
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -158,6 +160,37 @@ def test_draft_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
     os.utime(tmp_path / f"{DRAFT}new", (time.time() - 90_000,) * 2)
     remove_drafts(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_draft_whose_removal_is_killed_is_removed_later(tmp_path):
+    for kill_at in range(1, 8):
+        if (child := os.fork()) == 0:
+            try:
+                with draft_folder(tmp_path) as draft:
+                    for folder in ("a", "b", "z"):
+                        (draft / folder).mkdir()
+                        (draft / folder / "file").write_text("x")
+                    _kill_at_removal(kill_at)
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == -9
+        assert any(path.is_file() for path in tmp_path.rglob("*"))
+        with draft_folder(tmp_path):
+            pass
+        assert not list(tmp_path.iterdir()), kill_at
+
+
+def _kill_at_removal(number):
+    """Kill this process when it removes its n-th file or folder."""
+    removed = itertools.count(1)
+
+    def heard(event, _):
+        if event in ("os.remove", "os.rmdir") and next(removed) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(heard)
 
 
 def test_drafts_in_a_file_system_without_locks_stay(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from karat.core.registry import corruptions
-from karat.corruptions.view import changed_share
+from karat.corruptions.changed_cells import changed_share
 
 SEVEN = [
     *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),

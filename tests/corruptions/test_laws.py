@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.core.registry import corruptions
-from karat.corruptions.view import changed_share, kind_of
+from karat.corruptions.changed_cells import changed_share
+from karat.corruptions.table_columns import kind_of
 
 OURS = [name for name in corruptions if corruptions.origin(name).startswith("karat.")]
 TABLES = [name for name in OURS if "table" in corruptions.get(name).takes]

@@ -19,12 +19,14 @@ from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
 from karat.core.task import Task
-from karat.corruptions.noise import _misspelled
-from karat.corruptions.view import needed_file
-from karat.data.download import find_address, offline, parse_source, pip_settings, sha256_of
+from karat.corruptions.needs import needed_file
+from karat.corruptions.text_noise import _misspelled
+from karat.data.download import offline
+from karat.data.file_sources import parse_source, sha256_of
 from karat.data.load_dataset import fetch_file, load_dataset
+from karat.data.package_index import find_address, pip_settings
 from karat.errors import DataError, Unavailable
-from karat.models.vector_files import read_vectors
+from karat.models.vectors.vector_formats import read_vectors
 
 #: known sizes per dataset: rows, items, number of classes (or the kind of target), feature columns,
 #: groups, the positive class and its rows, and pairs of duplicate rows; empty cells are not checked

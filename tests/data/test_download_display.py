@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from karat.data import download_display
-from karat.data.download import download
 from karat.data.download_display import shown_downloads
+from karat.data.http_download import download
 
 CONTENT = bytes(range(256)) * 2_000
 

@@ -31,6 +31,7 @@ from karat.data.openml import (
     splits,
 )
 from karat.errors import DataError, DefinitionError, Unavailable
+from karat.execution.arguments import Machines
 from karat.execution.evaluation import evaluate
 from karat.execution.splits import split
 
@@ -423,7 +424,9 @@ def test_task_and_a_suite_by_their_names(tasks_server):
 
 def test_task_is_run_by_its_name(tasks_server, tmp_path):
     serve_task(tasks_server)
-    (run,) = evaluate("constantpredictor", "openml/t/59", output=tmp_path, constraint="test")
+    (run,) = evaluate(
+        "constantpredictor", "openml/t/59", output=tmp_path, workers=Machines(constraint="test")
+    )
     table = run.results()
     assert table["metric"].tolist() == ["auc", "auc"]  # as the AutoML Benchmark has it
     assert table["fold"].tolist() == [0, 1] and table["auc"].tolist() == [0.5, 0.5]
@@ -436,7 +439,11 @@ def test_benchmark_definition_limits_the_folds(tasks_server, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("[{name: toys, openml_task_id: 59, folds: 3, metric: acc}]")
     (run,) = evaluate(
-        "constantpredictor", "mine", define=file, output=tmp_path / "r", constraint="test"
+        "constantpredictor",
+        "mine",
+        define=file,
+        output=tmp_path / "r",
+        workers=Machines(constraint="test"),
     )
     assert run.results()["fold"].tolist() == [0, 1, 2]  # the task goes before the constraint
 

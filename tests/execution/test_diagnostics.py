@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import cKDTree
 
 import karat
 from karat.core.dataset import Dataset
@@ -34,10 +35,11 @@ from karat.execution.diagnostics import (
     unmatched_names,
     vector_facts,
 )
-from karat.execution.job import Job, ObjectStore, run_job
+from karat.execution.job import Job, run_job
+from karat.execution.object_store import ObjectStore
 from karat.execution.splits import Fold, split
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -144,6 +146,26 @@ def test_nearly_identical_rows_are_one_entity():
     for clean in (rng.normal(size=(300, 6)), np.outer(rng.random(300), np.ones(6))):
         columns = {f"x{i}": clean[:, i] for i in range(6)}
         assert shared_entities(table(truth, **columns), folds) is None
+
+
+@pytest.mark.parametrize("most_pairs", [observing.MOST_NEAR_PAIRS, 0])
+def test_rows_that_are_clearly_apart_are_found_as_by_a_tree(monkeypatch, most_pairs):
+    monkeypatch.setattr(observing, "MOST_NEAR_PAIRS", most_pairs)
+    apart = set()
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        matrix = rng.normal(size=(int(rng.integers(25, 700)), int(rng.integers(3, 11))))
+        copied = rng.random(len(matrix)) < rng.random()
+        noise = rng.normal(scale=10.0 ** rng.uniform(-5, -1), size=matrix.shape)
+        originals = matrix[rng.integers(0, len(matrix), len(matrix))]
+        matrix[copied] = (originals + noise)[copied]
+        distances, _ = cKDTree(matrix).query(matrix, observing.NEIGHBORS + 1)
+        is_near = distances[:, 1] < observing.NEAR * distances[:, -1]
+        is_near &= distances[:, 1] > observing.EQUAL_NUMBERS
+        if observing._clearly_apart(matrix, np.arange(len(matrix))):
+            assert is_near.mean() < observing.NEAR_SHARE
+            apart.add(seed)
+    assert len(apart) > 5 if most_pairs else not apart
 
 
 def test_hidden_targets_cannot_leak():
@@ -542,7 +564,7 @@ def test_duplicates_are_written_to_run_json(tmp_path):
         Task("folds", data, split={"use": "kfold", "folds": 4}, metrics=["acc"]),
         Task("blind", data, probe=KMEANS, split="all", metrics=["v_measure"]),
     ]
-    (run,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path, only_folds=[0])
+    (run,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path, only=karat.Only(folds=[0]))
     duplicate_rows = {
         task["name"]: task["duplicate_rows"] for task in karat.Run.open(run.folder).about["tasks"]
     }

@@ -26,11 +26,13 @@ from karat.execution.embedding_cache import (
     VectorStage,
     text_hashes,
 )
-from karat.execution.job import Job, ObjectStore, read_stored_vectors
-from karat.execution.runner import Progress
+from karat.execution.job import Job, read_stored_vectors
+from karat.execution.object_store import ObjectStore
+from karat.execution.progress import Progress
 from karat.models.adapters import adapt
 from karat.models.model import StatelessEncoder
-from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+from karat.models.random_encoder import RandomEncoder
+from karat.models.tables.one_hot_table import OneHotTable
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -158,8 +160,8 @@ def test_entries_lists_and_clear_removes_everything(cache):
     (cache.root / "zz" / f"{DRAFT}at-work" / "about.json").write_text("{")
     entries = list(cache.entries())
     assert {entry.folder.name for entry in entries} == {cache.key("one"), cache.key("two")}
-    assert [entry.about["model"] for entry in entries] == ["toy", "toy"]
-    assert [entry.about["shape"] for entry in entries] == [[4, 3], [4, 3]]
+    assert [entry.facts["model"] for entry in entries] == ["toy", "toy"]
+    assert [entry.facts["shape"] for entry in entries] == [[4, 3], [4, 3]]
     sizes = [sum(f.stat().st_size for f in e.folder.iterdir()) for e in entries]
     assert [entry.bytes for entry in entries] == sizes
     assert cache.clear() == sum(sizes) + 1
@@ -340,7 +342,7 @@ def test_another_run_takes_vectors_from_the_cache(stage, tmp_path):
     assert Counting.calls == [3]
     (entry,) = VectorCache(tmp_path / "cache").entries()
     facts = {"model": "mine", "dataset": "three", "shape": [3, 1]}
-    assert entry.about.items() >= facts.items()
+    assert entry.facts.items() >= facts.items()
 
 
 def test_without_cache_vectors_are_not_stored_between_runs(stage, tmp_path):

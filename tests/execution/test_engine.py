@@ -22,14 +22,16 @@ def test_an_engine_of_a_user_runs_the_jobs(clean_registry, line, tmp_path, monke
 
     monkeypatch.setitem(engines._parts, "counting", Counting)
     monkeypatch.setitem(engines._origins, "counting", "tests:Counting")
-    (run,) = karat.evaluate("dummy", line(), output=tmp_path, engine="counting")
+    (run,) = karat.evaluate(
+        "dummy", line(), output=tmp_path, workers=karat.Machines(engine="counting")
+    )
     assert len(executed) == len(list(run.records())) == 2
     assert run.about["mode"] == "counting"
 
 
 def test_an_unknown_engine_names_those_there_are(line, tmp_path):
     with pytest.raises(DefinitionError, match='engine must be "local" or "dask", got \'spark\''):
-        karat.evaluate("dummy", line(), output=tmp_path, engine="spark")
+        karat.evaluate("dummy", line(), output=tmp_path, workers=karat.Machines(engine="spark"))
 
 
 def test_the_name_of_an_engine_cannot_be_taken(clean_registry):

@@ -13,21 +13,22 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 import karat
 from karat.config.catalog import Catalog
 from karat.errors import DataError, DefinitionError, JobsFailed, KaratWarning
+from karat.execution.arguments import run_settings
 from karat.execution.evaluation import (
     find_models_and_suite,
     find_suite,
     make_options,
     plan_suite,
-    worker_count,
 )
-from karat.execution.runner import Options
+from karat.execution.session import Options
 from karat.models.model import StatelessEncoder
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.results.load import status
 from karat.results.selection import pooled_sides
 
@@ -137,13 +138,12 @@ def test_options_have_defaults_and_short_forms(tmp_path):
         ({"seeds": 2.5}, "2.5"),
         ({"seeds": "3"}, "'3'"),
         ({"max_rows": 1}, "max_rows"),
-        ({"only_folds": [0, "1"]}, "only_folds"),
-        ({"folds": [0, 1]}, r"only_folds=\[0, 1\] runs these"),
-        ({"folds": 0}, r"only_folds=0 \(--only-fold 0\) runs this one"),
-        ({"folds": 1}, r"only_folds=1 \(--only-fold 1\) runs this one"),
+        ({"only_folds": [0, "1"]}, "folds of Only"),
+        ({"folds": [0, 1]}, r"Only\(folds=\[0, 1\]\) runs these"),
+        ({"folds": 0}, r"Only\(folds=0\) \(--only-fold 0\) runs this one"),
+        ({"folds": 1}, r"Only\(folds=1\) \(--only-fold 1\) runs this one"),
         ({"folds": 2.5}, "an integer >= 2, got 2.5"),
         ({"folds": True}, "got True"),
-        ({"retry_failed": True}, "retry_failed requires resume"),
         ({"inference": [0]}, "inference"),
         ({"engine": "ray"}, "'ray'"),
         ({"scheduler": "tcp://127.0.0.1:9"}, "scheduler .*--engine dask"),
@@ -160,8 +160,9 @@ def test_evaluate_documents_every_option_with_its_default():
     del options["command"]  # of the command line only
     parameters = inspect.signature(karat.evaluate).parameters
     text = inspect.getdoc(karat.evaluate)
-    for name, default in options.items():
-        assert parameters[name].default == (str(default) if name == "output" else default)
+    stated = run_settings(0, "results", ()) | {"seed": parameters["seed"].default}
+    stated |= {"seeds": karat.Variants(None).seeds, "folds": None, "exit_on_error": False}
+    assert stated == options | {"output": str(options["output"])}
     for name, parameter in parameters.items():
         assert f"\n{name} : " in text and parameter.kind is not parameter.VAR_KEYWORD
 
@@ -184,12 +185,12 @@ def test_a_frame_arrays_and_a_file_give_equal_scores_whatever_its_name(tmp_path)
         (tmp_path / "one.csv", "label"),
         (str(tmp_path / "two.csv"), "label"),
     ]
-    options = {"folds": 4, "metrics": ["f1", "neg_log_loss"], "output": tmp_path / "results"}
+    options = {"metrics": ["f1", "neg_log_loss"], "output": tmp_path / "results"}
     tables = [
         karat.evaluate({"m": LogisticRegression()}, rows, target, **options)[0].scores()
         for rows, target in given
     ]
-    assert all(len(table) == 8 and table["value"].notna().all() for table in tables)
+    assert all(len(table) == 10 and table["value"].notna().all() for table in tables)
     assert len({tuple(table["value"].round(12)) for table in tables}) == 1
 
 
@@ -205,9 +206,9 @@ def test_other_targets_are_drawn_in_another_way(tmp_path):
 
 def test_a_regressor_makes_whole_numbers_a_regression(tmp_path):
     X, y = np.arange(12.0)[:, None], np.arange(12) % 3
-    (run,) = karat.evaluate({"m": Ridge()}, X, y, folds=2, output=tmp_path)
+    (run,) = karat.evaluate({"m": Ridge()}, X, y, cv=2, output=tmp_path)
     assert {"rmse"} <= set(run.scores()["metric"])
-    (run,) = karat.evaluate({"m": LogisticRegression()}, X, y, folds=2, output=tmp_path)
+    (run,) = karat.evaluate({"m": LogisticRegression()}, X, y, cv=2, output=tmp_path)
     assert {"acc"} <= set(run.scores()["metric"])
 
 
@@ -217,14 +218,21 @@ def test_a_regressor_makes_whole_numbers_a_regression(tmp_path):
         ("dummy", frame_of(), {}, "x, z, label"),
         ("dummy", ["adult"], {"target": "y"}, "target has no effect"),
         ("dummy", "adult", {"groups": "g", "sample_weight": "w"}, "groups and sample_weight have"),
-        ("dummy", "quickstart", {"cv": 3}, '"quickstart" has folds of its own'),
-        ("dummy", ["penguins"], {"cv": 3}, '"penguins"'),
-        ("dummy", frame_of(), {"target": "label", "seeds": 2}, "seeds=2 has no effect"),
-        ("dummy", frame_of(), {"target": "label", "budget": 1.0}, "budget has no effect"),
-        ("dummy", frame_of(), {"target": "label", "folds": [0]}, "only_folds"),
-        ("dummy", frame_of(), {"target": "label", "workers": 2, "n_jobs": 2}, "remove one"),
-        ("dummy", frame_of(), {"target": "label", "n_jobs": 0}, "n_jobs"),
-        ("dummy", (frame_of(), frame_of()), {"target": "label", "folds": 3}, "folds=3 has no"),
+        ("dummy", "quickstart", {"cv": KFold(3)}, '"quickstart" has folds of its own'),
+        ("dummy", ["penguins"], {"cv": KFold(3)}, '"penguins"'),
+        (
+            "dummy",
+            ["penguins", karat.Task("mine", "adult")],
+            {"cv": 3},
+            'named task "penguins".* two calls',
+        ),
+        ("dummy", "quickstart", {"cv": 1}, r"Only\(folds=1\)"),
+        (karat.Variants("dummy", seeds=2), frame_of(), {"target": "label"}, "seeds=2 has no"),
+        ("dummy", frame_of(), {"target": "label", "workers": karat.Machines(budget=1.0)}, "budget"),
+        ("dummy", frame_of(), {"target": "label", "resume": "failed"}, 'True or "retry-failed"'),
+        ("dummy", frame_of(), {"target": "label", "on_failure": "exit"}, '"warn", "raise", "stop"'),
+        ("dummy", frame_of(), {"target": "label", "n_jobs": -1}, "n_jobs is now workers=-1"),
+        ("dummy", "quickstart", {"folds": 3, "items": False}, "now cv=5(.|\n)*Output.items=False"),
         ("dummy", (frame_of(), frame_of()), {"target": "label", "cv": 3}, "train and a test part"),
         ("dummy", "no.csv", {"target": "y", "groups": [1]}, "name of a column"),
     ],
@@ -235,9 +243,9 @@ def test_an_option_without_effect_is_an_error(models, tasks, more, word, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_n_jobs_counts_cores_as_scikit_learn_does(monkeypatch):
-    monkeypatch.setattr("karat.execution.evaluation.available_cores", lambda: 8)
-    assert [worker_count(0, n) for n in (None, 1, 3, -1, -2, -100)] == [0, 1, 3, 8, 7, 1]
+def test_the_number_of_folds_of_named_tasks(tmp_path):
+    (run,) = karat.evaluate("dummy", ["diabetes"], cv=2, output=tmp_path)
+    assert sorted(run.scores()["fold"].unique()) == [0, 1]
 
 
 # -- planning -------------------------------------------------------------------------------
@@ -327,7 +335,7 @@ def test_failed_jobs_are_a_warning_with_the_first_message_per_model(two_classes,
 def test_failures_can_be_raised_and_keep_the_runs(two_classes, tmp_path):
     models = {"good": "onehot", "bad": Broken()}
     with pytest.raises(JobsFailed) as caught:
-        karat.evaluate(models, two_classes(), output=tmp_path, raise_on_failure=True)
+        karat.evaluate(models, two_classes(), output=tmp_path, on_failure="raise")
     assert [run.model for run in caught.value.runs] == ["good", "bad"]
     assert caught.value.runs[0].results()["status"].tolist() == ["ok", "ok"]
     assert isinstance(caught.value, karat.KaratError)
@@ -337,11 +345,11 @@ def test_a_given_model_that_ran_nowhere_is_a_warning(two_classes, tmp_path, recw
     with pytest.warns(KaratWarning, match="tfidf"):
         karat.evaluate(["onehot", "tfidf"], two_classes(), output=tmp_path)
     with pytest.raises(JobsFailed):
-        karat.evaluate("tfidf", two_classes(), output=tmp_path, raise_on_failure=True)
+        karat.evaluate("tfidf", two_classes(), output=tmp_path, on_failure="raise")
 
 
 def test_finished_runs_give_no_warning(two_classes, tmp_path, recwarn):
-    karat.evaluate("onehot", two_classes(), output=tmp_path, raise_on_failure=True)
+    karat.evaluate("onehot", two_classes(), output=tmp_path, on_failure="raise")
     assert not [w for w in recwarn if issubclass(w.category, KaratWarning)]
 
 
@@ -355,7 +363,7 @@ def test_events_are_logged_and_nothing_is_printed(two_classes, tmp_path, caplog,
     assert ("karat.execution.plan", "DEBUG") in events
     assert events.count(("karat.execution.embedding_cache", "INFO")) == 1
     assert events.count(("karat.execution.job", "INFO")) == 4
-    assert events.count(("karat.execution.runner", "WARNING")) == 2  # the failed jobs
+    assert events.count(("karat.execution.session", "WARNING")) == 2  # the failed jobs
     resumed = [r.getMessage() for r in caplog.records if "resuming" in r.getMessage()]
     assert len(resumed) == 2
     assert capsys.readouterr() == ("", "")
@@ -400,7 +408,7 @@ class Seeded(StatelessEncoder):
 def noisy_runs(models, two_classes, tmp_path):
     """Run a model with a seed, and one without, on two folds with three seeds."""
     given = {"noisy": models.Noisy, "plain": models.Plain}
-    return karat.evaluate(given, two_classes(), output=tmp_path / "three", seeds=3)
+    return karat.evaluate(karat.Variants(given, seeds=3), two_classes(), output=tmp_path / "three")
 
 
 def test_the_first_of_several_seeds_writes_what_a_run_without_writes(
@@ -411,7 +419,7 @@ def test_the_first_of_several_seeds_writes_what_a_run_without_writes(
         *(("noisy", None), ("noisy", 1), ("noisy", 2)),
         ("plain", None),
     ]
-    once = karat.evaluate(given, two_classes(), output=tmp_path / "one", seeds=1)
+    once = karat.evaluate(karat.Variants(given, seeds=1), two_classes(), output=tmp_path / "one")
     assert [run.model for run in once] == ["noisy", "plain"]
     facts = ("stamp", "command", "karat")
     for run, other in zip(once, (noisy_runs[0], noisy_runs[3]), strict=True):
@@ -441,7 +449,9 @@ def test_seeds_do_not_depend_on_the_number_of_workers(
     models, two_classes, noisy_runs, contents, tmp_path
 ):
     given = {"noisy": models.Noisy, "plain": models.Plain}
-    workers = karat.evaluate(given, two_classes(), output=tmp_path / "w", seeds=3, workers=2)
+    workers = karat.evaluate(
+        karat.Variants(given, seeds=3), two_classes(), output=tmp_path / "w", workers=2
+    )
     for run, other in zip(noisy_runs, workers, strict=True):
         one, two = contents([run]), contents([other])
         assert {n: c for n, c in one.items() if n[1] != "run.json"} == {
@@ -500,7 +510,9 @@ def test_a_model_with_several_seeds_is_paired_with_one_that_is_fitted_once(noisy
 def test_more_seeds_complete_a_run_and_fewer_lose_nothing(models, two_classes, tmp_path):
     def run(seeds):
         given = {"noisy": models.Noisy, "plain": models.Plain}
-        return karat.evaluate(given, two_classes(), output=tmp_path, seeds=seeds, resume=True)
+        return karat.evaluate(
+            karat.Variants(given, seeds=seeds), two_classes(), output=tmp_path, resume=True
+        )
 
     first = run(1)
     times = [record["utc"] for each in first for record in each.records()]
@@ -529,7 +541,9 @@ def test_a_fit_that_fails_leaves_the_mean_of_the_others(two_classes, tmp_path):
         requires_fit = True
 
     with pytest.warns(KaratWarning, match="unlucky"):
-        runs = karat.evaluate({"fragile": Fragile}, two_classes(), output=tmp_path, seeds=3)
+        runs = karat.evaluate(
+            karat.Variants({"fragile": Fragile}, seeds=3), two_classes(), output=tmp_path
+        )
     assert [run.model for run in runs] == ["fragile"] * 3
     board = karat.leaderboard(runs)
     assert board.loc["fragile", "failed"] == 1
@@ -547,7 +561,9 @@ def test_a_fit_that_fails_leaves_the_mean_of_the_others(two_classes, tmp_path):
 
 
 def test_vectors_of_a_stateless_encoder_have_one_seed_for_each_fit(two_classes, tmp_path):
-    runs = karat.evaluate(["random", "onehot"], two_classes(), output=tmp_path, seeds=2, workers=1)
+    runs = karat.evaluate(
+        karat.Variants(["random", "onehot"], seeds=2), two_classes(), output=tmp_path, workers=1
+    )
     assert [run.model for run in runs] == ["random", "random", "onehot"]
     answers = [run.predictions("halves", 0).probabilities for run in runs[:2]]
     assert (answers[0] != answers[1]).any()

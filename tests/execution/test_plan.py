@@ -23,7 +23,8 @@ from karat.execution.plan import PlannedTask, decline_reason, job_spec, make_pla
 from karat.ext.search.query_generators import partial_rows
 from karat.models.adapters import adapt
 from karat.models.model import Model
-from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+from karat.models.random_encoder import RandomEncoder
+from karat.models.tables.one_hot_table import OneHotTable
 
 TABLE = pd.DataFrame({"x": range(6), "z": list("abcabc"), "y": ["p", "q"] * 3})
 CLASSES = Dataset.from_table(TABLE, "y", name="six")

@@ -14,11 +14,12 @@ import karat
 from karat.core.dataset import Dataset
 from karat.errors import DefinitionError
 from karat.execution import resources as measure
-from karat.execution.job import OutputLog
+from karat.execution.captured_output import OutputLog
 from karat.execution.resources import (
     VISIBLE,
     Limits,
     Meter,
+    container_cores,
     limits_enforced,
     peak_memory,
     visible_gpus,
@@ -143,7 +144,7 @@ def rows(nasty, tmp_path_factory):
             limited = task(max_runtime_seconds=seconds, max_mem_size_mb=900, cores=1)
             models = {name: getattr(nasty, name)() for name in sorted(names)}
             runs += karat.evaluate(
-                models, [limited], output=place / "out", workers=2, only_folds=[0]
+                models, [limited], output=place / "out", workers=2, only=karat.Only(folds=[0])
             )
     found = {run.model: run.records() for run in runs}
     return found, (place / "pids").read_text().split()
@@ -190,7 +191,8 @@ def test_a_limit_of_the_task_replaces_that_of_the_constraint(nasty, tmp_path):
     define.write_text(
         "constraints:\n  quick: {max_runtime_seconds: 0.3, description: Little time.}\n"
     )
-    given = {"define": define, "constraint": "quick", "output": tmp_path / "out", "only_folds": [0]}
+    given = {"define": define, "output": tmp_path / "out", "only": karat.Only(folds=[0])}
+    given["workers"] = karat.Machines(constraint="quick")
     (run,) = karat.evaluate({"spin": nasty.Spin()}, [task()], **given)
     assert run.records()[0]["status"] == "timeout"
     assert "0.3 s" in run.records()[0]["info"]
@@ -202,7 +204,13 @@ def test_too_little_disk_space_is_an_error_before_anything_runs(tmp_path):
     define = tmp_path / "mine.yaml"
     define.write_text("constraints:\n  vast: {min_vol_size_mb: 1000000000000}\n")
     with pytest.raises(DefinitionError, match="1,000,000,000,000 MB"):
-        karat.evaluate("dummy", [task()], define=define, constraint="vast", output=tmp_path / "out")
+        karat.evaluate(
+            "dummy",
+            [task()],
+            define=define,
+            workers=karat.Machines(constraint="vast"),
+            output=tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -218,7 +226,7 @@ def test_limits_apply_to_stateless_encoders(tmp_path, script):
         "frame = pd.DataFrame({'a': np.arange(20.0), 'y': np.arange(20.0)})\n"
         "data = karat.Dataset.from_table(frame, target='y', name='line', kind='regression')\n"
         "task = karat.Task('line', data, max_runtime_seconds=0.4, max_mem_size_mb=4000)\n"
-        "(run,) = karat.evaluate({'slow': slow}, [task], only_folds=[0])\n"
+        "(run,) = karat.evaluate({'slow': slow}, [task], only=karat.Only(folds=[0]))\n"
         "print(run.records()[0]['status'])\n"
     )
     done = script(tmp_path / "slow.py", cwd=tmp_path)
@@ -311,3 +319,21 @@ def test_peak_memory_without_proc(monkeypatch):
 
     monkeypatch.setattr(measure, "open", refused, raising=False)
     assert Meter().costs()["peak_memory_mb"] > 1
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "20000 100000"}, 1),
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({}, None),
+    ],
+)
+def test_the_cores_of_a_container(tmp_path, files, cores):
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    assert container_cores(tmp_path) == cores

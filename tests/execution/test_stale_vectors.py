@@ -12,7 +12,7 @@ import pytest
 import karat
 from karat.core.dataset import Dataset
 from karat.core.task import Task
-from karat.execution.runner import LineProgress
+from karat.execution.progress import LineProgress
 from karat.models.adapters import adapt, keeps_vectors
 from karat.models.column_encoders import PooledRows
 from karat.models.model import TextEncoder

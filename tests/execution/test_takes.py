@@ -22,7 +22,7 @@ from karat.execution.resources import Limits
 from karat.execution.takes import decline_untaken
 from karat.execution.workers import WorkerDied
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 
 CALLS: list[str] = []
 ROWS = 60

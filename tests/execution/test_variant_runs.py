@@ -16,13 +16,9 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant
 from karat.core.task import Task
-from karat.errors import DefinitionError, KaratWarning
-from karat.execution.plan import estimate_bills, make_plan
-from karat.models.contrib.endpoints import EndpointEncoder
-from karat.models.tabular_encoders import RandomEncoder
+from karat.errors import KaratWarning
+from karat.models.random_encoder import RandomEncoder
 from karat.results.load import gather_scores
-
-from ..endpoint_server import serving
 
 ALL = {"dimensions": [2, 4], "precision": ["float32", "float16", "int8", "binary"]}
 NAMES = ["e", *(f"e@{d}d{p}" for d in (2, 4) for p in ("", "-float16", "-int8", "-binary"))]
@@ -70,7 +66,9 @@ def search(rows: dict, answer: str) -> Task:
 
 
 def ranks(rows: dict, answer: str, tmp_path: Path, **grid) -> dict[str, float]:
-    runs = karat.evaluate({"e": Table(rows)}, search(rows, answer), output=tmp_path, **grid)
+    runs = karat.evaluate(
+        karat.Variants({"e": Table(rows)}, **grid), search(rows, answer), output=tmp_path
+    )
     return {run.model: 1 / run.results()["mrr"].item() for run in runs}
 
 
@@ -84,7 +82,7 @@ def files_of(runs) -> dict[str, bytes]:
 
 
 def test_every_variant_is_a_run_that_states_its_size(tmp_path, words):
-    runs = karat.evaluate({"e": Letters()}, words(), output=tmp_path, **ALL)
+    runs = karat.evaluate(karat.Variants({"e": Letters()}, **ALL), words(), output=tmp_path)
     assert [run.model for run in runs] == NAMES
     assert [run.about.get("base") for run in runs] == [None] + ["e"] * 8
     assert [run.about["params"].get("dimensions") for run in runs] == [None] + [2] * 4 + [4] * 4
@@ -102,13 +100,15 @@ def test_every_variant_is_a_run_that_states_its_size(tmp_path, words):
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_each_text_is_encoded_once_for_all_variants(tmp_path, words, cache):
-    karat.evaluate({"e": Letters()}, words(), output=tmp_path, cache=cache, **ALL)
+    karat.evaluate(
+        karat.Variants({"e": Letters()}, **ALL), words(), output=karat.Output(tmp_path, cache=cache)
+    )
     assert set(Letters.encoded.values()) == {1} and len(Letters.encoded) == 20
 
 
 def test_corrupted_texts_are_encoded_once_for_all_variants(tmp_path, words):
     task = words(corruptions={"typos": [0.9]})
-    runs = karat.evaluate({"e": Letters()}, task, output=tmp_path, **ALL)
+    runs = karat.evaluate(karat.Variants({"e": Letters()}, **ALL), task, output=tmp_path)
     # each text once for the data, and each of a corrupted test fold once more
     assert Letters.encoded.total() == 40 and max(Letters.encoded.values()) <= 2
     alone = Catalog().model(Letters(), "e").as_variant(Variant(2, "int8"))
@@ -120,9 +120,8 @@ def test_predictions_do_not_depend_on_workers(tmp_path, words):
     tasks = [words(), words("other", probe={"use": "trained", "head": "knn"})]
     found = []
     for n in (0, 1, 2):
-        runs = karat.evaluate(
-            {"e": RandomEncoder()}, tasks, output=tmp_path / str(n), workers=n, **ALL
-        )
+        models = karat.Variants({"e": RandomEncoder()}, **ALL)
+        runs = karat.evaluate(models, tasks, output=tmp_path / str(n), workers=n)
         found.append(files_of(runs))
     assert found[0] == found[1] == found[2] and len(found[0]) == 9 * 4
     # variants do not share what others made
@@ -144,7 +143,12 @@ def test_heads_get_the_stored_numbers_in_training_and_in_test(tmp_path, words, c
             return np.array(["A"] * len(X))
 
     task = words(probe={"use": "trained", "head": "recorder", "scale": "plain"})
-    karat.evaluate({"e": Letters()}, task, output=tmp_path, precision=["binary"], only_folds=0)
+    karat.evaluate(
+        karat.Variants({"e": Letters()}, precision=["binary"]),
+        task,
+        output=tmp_path,
+        only=karat.Only(folds=0),
+    )
     assert [each.tolist() for each in seen[2:]] == [[-1.0, 1.0]] * 2
     assert all(len(each) > 2 for each in seen[:2])
 
@@ -180,23 +184,27 @@ def test_an_unknown_item_stays_unknown(tmp_path):
     texts = ["a", "bb", "b?", "ab", "c", "abc", "aa", "cc"]
     frame = pd.DataFrame({"text": texts, "y": ["x", "y"] * 4})
     task = Task("t", Dataset.from_columns(frame, ["text"], "y"), metrics=["acc"], split="all")
-    runs = karat.evaluate({"e": Letters()}, task, output=tmp_path, **ALL)
+    runs = karat.evaluate(karat.Variants({"e": Letters()}, **ALL), task, output=tmp_path)
     assert {run.results()["coverage"].item() for run in runs} == {7 / 8}
     assert {tuple(run.missing("t")) for run in runs} == {tuple(runs[0].missing("t"))}
 
 
 def test_more_dimensions_than_the_encoder_has_is_a_failed_row(tmp_path, words):
     with pytest.warns(KaratWarning, match="7.*have 6"):
-        runs = karat.evaluate({"e": Letters()}, words(), output=tmp_path, dimensions=[2, 7])
+        runs = karat.evaluate(
+            karat.Variants({"e": Letters()}, dimensions=[2, 7]), words(), output=tmp_path
+        )
     states = [run.results()["status"].unique().tolist() for run in runs]
     assert states == [["ok"], ["ok"], ["failed"]]
 
 
 def test_resume_runs_only_new_variants(tmp_path, words):
     given = {"output": tmp_path, "resume": True}
-    first = karat.evaluate({"e": Letters()}, words(), precision="int8", **given)
+    first = karat.evaluate(karat.Variants({"e": Letters()}, precision="int8"), words(), **given)
     before = {run.model: run.records() for run in first}
-    again = karat.evaluate({"e": Letters()}, words(), precision=["int8", "binary"], **given)
+    again = karat.evaluate(
+        karat.Variants({"e": Letters()}, precision=["int8", "binary"]), words(), **given
+    )
     assert [run.model for run in again] == ["e", "e@int8", "e@binary"]
     assert {run.model: run.records() for run in again[:2]} == before
     assert len({record["spec"] for run in again for record in run.records()}) == 6
@@ -204,25 +212,12 @@ def test_resume_runs_only_new_variants(tmp_path, words):
 
 def test_a_fitted_encoder_has_variants(tmp_path, words):
     letters = TfidfVectorizer(analyzer="char")
-    runs = karat.evaluate({"e": letters}, words(), output=tmp_path, dimensions=1, precision="int8")
+    runs = karat.evaluate(
+        karat.Variants({"e": letters}, dimensions=1, precision="int8"), words(), output=tmp_path
+    )
     assert [run.model for run in runs] == ["e", "e@1d-int8"]
     # of the letters a and b, the first decides
     assert [run.results()["acc"].mean() for run in runs] == [1.0, 1.0]
-
-
-def test_variants_of_an_endpoint_send_nothing_twice(tmp_path, words):
-    pytest.importorskip("httpx")
-    with serving(width=8) as server:
-        made = EndpointEncoder(f"{server.url}/v1", "words-small", price_per_million_tokens=1.0)
-        plan = make_plan(Catalog().models({"e": made}, [Variant(2), Variant(4)]), [words()])
-        assert [(bill.model, bill.texts) for bill in estimate_bills(plan)] == [("e", 20)]
-        runs = karat.evaluate({"e": made}, words(), output=tmp_path, **ALL)
-        assert server.stats()["texts"] == 20
-        assert len({run.results()["price"].sum() for run in runs}) == 1
-        own = EndpointEncoder(f"{server.url}/v1", "words-small", dimensions=8)
-        with pytest.raises(DefinitionError, match="dimensions"):
-            karat.evaluate({"e": own}, words(), output=tmp_path, dimensions=[2])
-        assert len(karat.evaluate({"e": own}, words(), output=tmp_path, precision="int8")) == 2
 
 
 DEFINED = """

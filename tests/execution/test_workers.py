@@ -13,7 +13,7 @@ import pytest
 
 from karat.errors import DefinitionError
 from karat.execution import workers as module
-from karat.execution.job import ObjectStore
+from karat.execution.object_store import ObjectStore
 from karat.execution.resources import Limits, _cgroup, end_tree, remove_cgroups
 from karat.execution.workers import Template, WorkerDied, execute, one_thread
 

@@ -20,38 +20,40 @@ DONE, POSTPONED, FAILED = 0, 3, 4
 
 def request_vectors(order: dict) -> int:
     """Request the vectors of some texts in the account of an order; return an exit code."""
+    from karat.core.services import use_services
     from karat.errors import Postponed
-    from karat.models.contrib.endpoint_account import use_account
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_account import current_account
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     if limit := order.get("file_limit"):
         import resource
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     encoder = EndpointEncoder(**order["encoder"])
-    with use_account(pickle.loads(bytes.fromhex(order["account"]))) as account:
+    with use_services(pickle.loads(bytes.fromhex(order["services"]))):
         try:
             encoder.encode(order["texts"])
         except Postponed as error:
             Path(f"{order['message']}-{os.getpid()}").write_text(str(error))
             return POSTPONED
         finally:
-            account.database.close()
+            current_account().database.close()
     return DONE
 
 
 def warm_up() -> None:
     """Load all that a request needs, by one to a port where nobody listens."""
+    from karat.core.services import RunServices, use_services
     from karat.errors import ContractError
-    from karat.models.contrib.endpoint_account import Account, use_account
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_account import current_account
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     with tempfile.TemporaryDirectory() as folder, suppress(ContractError):
-        with use_account(Account(store=Path(folder))) as account:
+        with use_services(RunServices(store=Path(folder))):
             try:
                 EndpointEncoder("http://127.0.0.1:9/v1").encode(["text"])
             finally:
-                account.database.close()
+                current_account().database.close()
 
 
 def main() -> None:

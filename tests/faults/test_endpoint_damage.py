@@ -10,11 +10,12 @@ import shutil
 import numpy as np
 import pytest
 
-from karat.models.contrib.endpoint_account import Account, Request, Settlement
-from karat.models.contrib.endpoint_rows import MARK_BYTES, ROW, SIGNATURE, ReceivedVectors, piece_at
-from karat.models.contrib.endpoint_store import PAGE, EndpointDatabase
-from karat.models.contrib.endpoint_vectors import VectorTable, text_mark
+from karat.ext.endpoints.endpoint_account import Request, Settlement
+from karat.ext.endpoints.endpoint_rows import MARK_BYTES, ROW, SIGNATURE, ReceivedVectors, piece_at
+from karat.ext.endpoints.endpoint_store import PAGE, EndpointDatabase
+from karat.ext.endpoints.endpoint_vectors import VectorTable, text_mark
 
+from ..ext.endpoints.accounts import make_account
 from .long_form import FULL
 
 #: flips of one bit in a copy of the database
@@ -39,7 +40,7 @@ def answer_of(marks, width, seconds=0.5):
 
 def filled(folder):
     """Write vectors of two encoders in answers of 20 texts; return them by encoder and text."""
-    account, expected = Account(store=folder), {}
+    account, expected = make_account(store=folder), {}
     for family, width, count in zip(FAMILIES, WIDTHS, TEXTS, strict=True):
         table, marks = account.vectors(family), marks_of(count)
         for begin in range(0, count, 20):
@@ -94,7 +95,7 @@ def check(folder, expected, hit):
     remarks = " ".join(database.remarks)
     assert not gone or "damaged" in remarks
     # and the database goes on
-    account = Account(store=folder)
+    account = make_account(store=folder)
     table = tables[FAMILIES[0]]
     new = [text_mark("", f"new {os.urandom(4).hex()}")]
     again = VectorTable(database, FAMILIES[0])

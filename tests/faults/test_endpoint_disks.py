@@ -16,13 +16,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from karat.core.services import RunServices
 from karat.errors import Postponed
-from karat.models.contrib.endpoint_account import Account, use_account
-from karat.models.contrib.endpoint_store import EndpointDatabase
-from karat.models.contrib.endpoint_vectors import VectorTable
-from karat.models.contrib.endpoints import EndpointEncoder
+from karat.ext.endpoints.endpoint_store import EndpointDatabase
+from karat.ext.endpoints.endpoint_vectors import VectorTable
+from karat.ext.endpoints.endpoints import EndpointEncoder
 
 from ..endpoint_server import serving, text_vector
+from ..ext.endpoints.accounts import make_account, use_account
+from .disks import small_disk
 from .long_form import FULL
 from .test_endpoint_kills import Nursery
 from .test_endpoint_locks import SUITE
@@ -45,27 +47,13 @@ def encoder_of(server):
 
 def encode(server, folder):
     """Encode all texts as a new process would; return the vectors."""
-    with use_account(Account(store=folder)) as account:
+    with use_account(make_account(store=folder)) as account:
         database = account.database
         try:
             return encoder_of(server).encode(TEXTS)
         finally:
             database.close()
             database._tables.clear()  # what is only in memory is gone
-
-
-@contextmanager
-def small_disk(folder, size):
-    folder.mkdir()
-    options = f"size={int(size) // 4096 * 4096}"
-    call = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    done = subprocess.run(call, capture_output=True, check=False) if shutil.which("mount") else None
-    if done is None or done.returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def check_message(message, folder):
@@ -154,7 +142,7 @@ def test_the_limit_of_the_size_of_files_is_a_full_disk_too(tmp_path):
                 message = tmp_path / "message.txt"
                 order = {
                     "encoder": encoder, "texts": TEXTS, "message": str(message),
-                    "account": pickle.dumps(Account(store=folder)).hex(),
+                    "services": pickle.dumps(RunServices(store=folder)).hex(),
                 }  # fmt: skip
                 pid = nursery.start(**order, file_limit=int(size))
                 code = nursery.code(pid)
@@ -169,8 +157,8 @@ def test_a_disk_that_others_fill_while_an_answer_is_on_its_way(tmp_path):
     """The room was made before; a disk that takes it away costs no vector of this process."""
     folder = tmp_path / "disk"
     with small_disk(folder, 6 * 2**20), serving(slow=0.01) as server:
-        account = Account(store=folder)
-        account.progress = lambda done: filling(folder, done)
+        account = make_account(store=folder)
+        account.services.progress = lambda done: filling(folder, done)
 
         def filling(folder, done):
             if done >= 100:
@@ -193,7 +181,7 @@ def test_a_disk_that_others_fill_while_an_answer_is_on_its_way(tmp_path):
         np.testing.assert_allclose(vectors, [text_vector(t, WIDTH) for t in paid], atol=1e-6)
         # with room again, those in memory are stored before the next request
         (folder / "others").unlink()
-        account.progress = lambda done: None
+        account.services.progress = lambda done: None
         with use_account(account):
             encoder_of(server).encode(TEXTS)
         assert table.unsaved == 0 and set(server.texts.values()) == {1}
@@ -216,7 +204,7 @@ def test_a_cache_that_is_read_only_is_read_and_pays_nothing(tmp_path):
         encode(server, folder)
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         encode(server, folder)
-        with use_account(Account(store=folder)) as account:
+        with use_account(make_account(store=folder)) as account:
             with pytest.raises(Postponed, match="endpoints-1.sqlite"):
                 encoder_of(server).encode(["another text"])
             account.database.close()

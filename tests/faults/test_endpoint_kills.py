@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from karat.models.contrib.endpoint_account import Account
-from karat.models.contrib.endpoint_vectors import text_mark
-from karat.models.contrib.endpoints import EndpointEncoder
+from karat.ext.endpoints.endpoint_vectors import text_mark
+from karat.ext.endpoints.endpoints import EndpointEncoder
 
 from ..endpoint_server import serving
+from ..ext.endpoints.accounts import make_account
 from .long_form import FULL, share
 
 pytest.importorskip("httpx")
@@ -73,8 +73,8 @@ def order_of(server, account, revision, message, **more):
         "url": f"{server.url}/v1", "model": "words-small", "revision": str(revision),
         "price_per_million_tokens": PRICE, "batch_texts": BATCH, "concurrency": CONCURRENCY,
     }  # fmt: skip
-    sent = pickle.dumps(account).hex()
-    return {"encoder": encoder, "account": sent, "texts": TEXTS, "message": str(message), **more}
+    sent = pickle.dumps(account.services).hex()
+    return {"encoder": encoder, "services": sent, "texts": TEXTS, "message": str(message), **more}
 
 
 def wait_for_request(server, begun, messages):
@@ -93,7 +93,7 @@ def test_a_kill_pays_at_most_what_was_in_flight_twice_and_passes_no_budget(tmp_p
     latest = time.monotonic() + (share(PART) if FULL else 300)
     kills = rounds = runs = revision = lost_in_all = most_lost = 0
     with serving(slow=0.004, width=24) as server, Nursery() as nursery:
-        account, before = Account(store=tmp_path, budget=BUDGET), 0
+        account, before = make_account(store=tmp_path, budget=BUDGET), 0
         while kills < KILLS and time.monotonic() < latest:
             order = order_of(server, account, revision, tmp_path / "message.txt")
             server.texts, begun = Counter(), server.requests
@@ -126,14 +126,14 @@ def test_a_kill_pays_at_most_what_was_in_flight_twice_and_passes_no_budget(tmp_p
                 assert "of the budget of $0.60 are spent" in message
                 account.database.close()
                 account, before, runs = (
-                    Account(store=tmp_path, budget=BUDGET),
+                    make_account(store=tmp_path, budget=BUDGET),
                     server.tokens,
                     runs + 1,
                 )
             if len(there) == len(TEXTS):
                 revision += 1
         # without a kill, the rest is delivered, and nothing that is there is paid again
-        order = order_of(server, Account(store=tmp_path), revision, tmp_path / "message.txt")
+        order = order_of(server, make_account(store=tmp_path), revision, tmp_path / "message.txt")
         assert nursery.code(nursery.start(**order)) == 0
     twice = {key: n - 1 for key, n in paid.items() if n > 1}
     print(

@@ -14,12 +14,13 @@ import zlib
 import numpy as np
 import pytest
 
+from karat.core.services import current_services
 from karat.errors import ContractError, Postponed
-from karat.models.contrib import endpoints
-from karat.models.contrib.endpoint_account import Account, current_account, use_account
-from karat.models.contrib.endpoints import EndpointEncoder
+from karat.ext.endpoints import endpoints
+from karat.ext.endpoints.endpoints import EndpointEncoder
 
 from ..endpoint_server import text_vector
+from ..ext.endpoints.accounts import make_account, use_account
 from .endpoint_misbehaving import CLOSE, WIDTH, http, misbehaving, right, vectors_of, well
 
 pytest.importorskip("httpx")
@@ -210,7 +211,7 @@ def test_a_wrong_answer_is_one_message_and_no_vector(way):
     with misbehaving(answer) as server:
         made = encoder_of(server)
         tracemalloc.start()
-        with use_account(Account()) as account:
+        with use_account(make_account()) as account:
             with pytest.raises((ContractError, Postponed), match=words) as error:
                 made.encode(TEXTS)
             _, peak = tracemalloc.get_traced_memory()
@@ -222,7 +223,7 @@ def test_a_wrong_answer_is_one_message_and_no_vector(way):
         posts = [texts for texts in server.requests if texts != ["GET"]]
         assert len(posts) <= 12 * endpoints.ATTEMPTS
         server.answer = well
-        with use_account(Account()):
+        with use_account(make_account()):
             expected = [text_vector(text, WIDTH) for text in TEXTS]
             np.testing.assert_allclose(encoder_of(server).encode(TEXTS), expected, atol=1e-6)
 
@@ -261,14 +262,14 @@ LOST = {
 def test_a_lost_answer_is_requested_again_a_few_times_then_postponed(way, resets):
     with misbehaving(LOST[way]) as server:
         server.resets = resets
-        with use_account(Account()) as account:
+        with use_account(make_account()) as account:
             with pytest.raises(Postponed, match="--resume") as error:
                 encoder_of(server).encode(TEXTS)
             assert account.vectors(encoder_of(server).family()).width is None
         clean(str(error.value))
         assert 1 <= len(server.requests) <= endpoints.ATTEMPTS
         server.answer, server.resets = well, False
-        with use_account(Account()):
+        with use_account(make_account()):
             expected = [text_vector(text, WIDTH) for text in TEXTS]
             np.testing.assert_allclose(encoder_of(server).encode(TEXTS), expected, atol=1e-6)
 
@@ -300,7 +301,7 @@ def test_an_answer_must_be_complete_in_time(how):
         padded = head.replace(b"content-length: %d" % len(body), b"content-length: %d" % size)
         return slowly(servers, [padded, *[b" "] * 600, body])
 
-    with misbehaving(answer) as server, use_account(Account()):
+    with misbehaving(answer) as server, use_account(make_account()):
         servers.append(server)
         with pytest.raises(Postponed, match="no complete answer within 0.3 seconds") as error:
             encoder_of(server, timeout=0.3).encode(TEXTS)
@@ -317,7 +318,7 @@ def too_long(texts):
 
 def test_a_server_that_calls_every_text_too_long_gets_few_requests():
     texts = [f"text number {i} of many" for i in range(500)]
-    with misbehaving(too_long) as server, use_account(Account()):
+    with misbehaving(too_long) as server, use_account(make_account()):
         with pytest.raises(ContractError, match="too large|too long") as error:
             encoder_of(server, batch_texts=256).encode(texts)
         clean(str(error.value))
@@ -334,7 +335,7 @@ def test_one_text_that_no_shortening_helps_is_named():
     def answer(sent):
         return too_long(sent) if any(text.startswith("4") for text in sent) else well(sent)
 
-    with misbehaving(answer) as server, use_account(Account()) as account:
+    with misbehaving(answer) as server, use_account(make_account()) as account:
         with pytest.raises(ContractError, match="'4 is the .*too long") as error:
             encoder_of(server, concurrency=1, batch_texts=2).encode(texts)
         clean(str(error.value))
@@ -354,9 +355,9 @@ def test_a_wrong_number_of_tokens_is_estimated_and_said(count):
         body = json.dumps(right(vectors_of(texts), "HERE")).replace('"HERE"', count)
         return http(body)
 
-    with misbehaving(answer) as server, use_account(Account(budget=1.0)) as account:
+    with misbehaving(answer) as server, use_account(make_account(budget=1.0)) as account:
         made = encoder_of(server, price_per_million_tokens=1.0)
-        with account.counting() as used:
+        with account.services.counting() as used:
             assert made.encode(TEXTS).shape == (6, WIDTH)
         facts = used.facts()
         size = sum(map(len, TEXTS))
@@ -377,8 +378,8 @@ def test_usage_of_another_form_never_loses_a_paid_vector(usage):
         body = json.dumps({**right(vectors_of(texts)), "usage": "HERE"})
         return http(body.replace('"HERE"', usage))
 
-    with misbehaving(answer) as server, use_account(Account()) as account:
-        with account.counting() as used:
+    with misbehaving(answer) as server, use_account(make_account()) as account:
+        with account.services.counting() as used:
             assert encoder_of(server).encode(TEXTS).shape == (6, WIDTH)
         assert used.facts()["tokens_estimated"]
         assert len(server.requests) == 2
@@ -401,10 +402,10 @@ def test_usage_of_another_form_never_loses_a_paid_vector(usage):
 )
 def test_conspicuous_vectors_are_used_and_said(vectors, remark):
     with misbehaving(lambda texts: http(right(vectors(texts)))) as server:
-        with current_account().counting() as used:
+        with current_services().counting() as used:
             assert encoder_of(server).encode(TEXTS).shape == (6, WIDTH)
         assert any(remark in found for found in used.facts()["remarks"])
-        with current_account().counting() as used:  # also when they come from the cache
+        with current_services().counting() as used:  # also when they come from the cache
             encoder_of(server).encode(TEXTS)
         assert any(remark in found for found in used.facts()["remarks"])
 
@@ -415,7 +416,7 @@ def test_vectors_of_another_length_are_refused_and_the_first_ones_stay():
     def answer(texts):
         return http(right(vectors_of(texts, next(lengths))))
 
-    with misbehaving(answer) as server, use_account(Account()) as account:
+    with misbehaving(answer) as server, use_account(make_account()) as account:
         with pytest.raises(ContractError, match="9 dimensions, and of 8 earlier"):
             encoder_of(server, concurrency=1).encode(TEXTS)
         table = account.vectors(encoder_of(server).family())
@@ -428,7 +429,7 @@ def test_a_list_of_models_with_escapes_is_printed_without_them():
             return http({"data": [{"id": f"m{ESCAPES}"}, {"id": "x" * 10_000}]})
         return refused("404 No", "unknown model")(texts)
 
-    with misbehaving(answer) as server, use_account(Account()):
+    with misbehaving(answer) as server, use_account(make_account()):
         with pytest.raises(ContractError, match="It has: mred") as error:
             encoder_of(server).encode(TEXTS)
         clean(str(error.value))
@@ -440,7 +441,7 @@ def test_an_endless_list_of_models_is_not_read_to_its_end():
             return endless(http(b"{", length=10**12), b" " * 2**20)
         return refused("404 No", "unknown model")(texts)
 
-    with misbehaving(answer) as server, use_account(Account()):
+    with misbehaving(answer) as server, use_account(make_account()):
         with pytest.raises(ContractError, match="404: unknown model"):
             encoder_of(server, timeout=5.0).encode(TEXTS)
         assert server.sent < 4 * LARGE

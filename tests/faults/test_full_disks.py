@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import subprocess
-from contextlib import contextmanager
 
 import pytest
 
 from .commands import COMMANDS, Nursery, content, emptied
+from .disks import PAGE, small_disk
 from .long_form import cases
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 #: the advice of commands that continue what is there
 RESUMED = ("run", "race")
-PAGE = 4096
 
 
 @pytest.fixture(scope="module")
@@ -32,19 +30,6 @@ def nursery(tmp_path_factory):
         yield made
     finally:
         made.close()
-
-
-@contextmanager
-def small_disk(folder, size):
-    options = f"size={size // PAGE * PAGE}"
-    call = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    done = subprocess.run(call, capture_output=True, check=False) if shutil.which("mount") else None
-    if done is None or done.returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def check_told(name, code, printed):

@@ -20,7 +20,7 @@ from karat.errors import DataError, DefinitionError
 from karat.ext.compat.convert import read_scores
 from karat.ext.compat.geval.gold import from_xml
 from karat.ext.publish.site import site
-from karat.models.vector_files import read_vectors
+from karat.models.vectors.vector_formats import read_vectors
 from karat.reporting.page import report
 from karat.results.rescore import rescore
 from karat.results.run import Run, open_runs

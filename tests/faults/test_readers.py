@@ -24,7 +24,8 @@ from karat.core.dataset import Dataset
 from karat.errors import KaratError
 from karat.ext.compat.convert import read_scores
 from karat.ext.compat.geval.gold import from_xml
-from karat.models.vector_files import _key, read_vectors
+from karat.models.vectors.hdf5 import name_to_base32
+from karat.models.vectors.vector_formats import read_vectors
 from karat.results.rescore import rescore
 from karat.results.run import Run
 
@@ -76,7 +77,7 @@ def damaged(content: bytes, draw: random.Random) -> bytes:
 def write_hdf5(path: Path) -> None:
     with h5py.File(path, "w") as file:
         for name, row in zip(NAMES, MATRIX, strict=True):
-            file.create_dataset(f"Vectors/{_key(name)}", data=row)
+            file.create_dataset(f"Vectors/{name_to_base32(name)}", data=row)
 
 
 def write_safetensors(path: Path) -> None:

@@ -160,6 +160,65 @@ def test_recall_and_reciprocal_rank_list_by_list(seed, k):
     assert value(f"mrr@{k}", p) == pytest.approx(np.mean(cut), abs=1e-12)
 
 
+def by_the_book(scores, gains, group, k):
+    """The metrics as their definitions say, one list and one item after the other."""
+    found = {"map": [], "ndcg": [], "recall": [], "precision": [], "mrr": [], "hit_rate": []}
+    for name in dict.fromkeys(group):
+        items = [(s, y) for s, y, g in zip(scores, gains, group, strict=True) if g == name]
+        items.sort(key=lambda item: (-item[0], item[1]))
+        places = [place for place, (_, y) in enumerate(items, start=1) if y > 0]
+        if not places:
+            continue
+        found["map"].append(sum(i / place for i, place in enumerate(places, 1)) / len(places))
+        found["recall"].append(sum(place <= k for place in places) / len(places))
+        found["precision"].append(sum(place <= k for place in places) / k)
+        found["mrr"].append(1 / places[0])
+        found["hit_rate"].append(float(places[0] <= k))
+        discounts = [1 / np.log2(i + 2) if i < k else 0 for i in range(len(items))]
+        shared = [np.mean([y for other, y in items if other == s]) for s, _ in items]
+        ideal = sorted((y for _, y in items), reverse=True)
+        found["ndcg"].append(np.dot(shared, discounts) / np.dot(ideal, discounts))
+    return {name: np.mean(values) for name, values in found.items()}
+
+
+SCORED = st.tuples(
+    st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 0.25, 0.5, 2.0, np.inf]) | st.floats(-9, 9),
+    st.sampled_from([0, 0, 0, 1, 2, 3]) | st.floats(0, 1),
+    st.sampled_from("qrstu"),
+)
+
+
+@steady
+@given(st.lists(SCORED, min_size=1, max_size=40), st.integers(1, 12), st.booleans())
+def test_scored_lists_with_ties_by_the_book(rows, k, list_by_list):
+    rows = [*rows, (0.5, 1, "r")]  # one is relevant
+    if list_by_list:
+        rows.sort(key=lambda row: row[2])
+    scores, gains, group = zip(*rows, strict=True)
+    p = Predictions(np.array(scores), np.array(gains, dtype=float), group=np.array(group))
+    for name, expected in by_the_book(scores, gains, group, k).items():
+        asked = name if name in ("map", "mrr") else f"{name}@{k}"
+        assert value(asked, p) == pytest.approx(expected, abs=1e-12), asked
+
+
+def test_lists_of_many_lengths_are_sorted_one_by_one():
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(40), rng.integers(1, 60, 40))
+    scores, gains = rng.integers(0, 30, len(group)), rng.integers(0, 2, len(group))
+    shuffled = rng.permutation(len(group))
+    expected = by_the_book(scores, gains, group, 5)
+    for order in (np.arange(len(group)), shuffled):
+        p = Predictions(scores[order], gains[order], group=group[order])
+        assert value("map", p) == pytest.approx(expected["map"], abs=1e-12)
+        assert value("ndcg@5", p) == pytest.approx(expected["ndcg"], abs=1e-12)
+
+
+def test_an_unjudged_item_is_not_relevant_but_has_no_gain():
+    p = Predictions([0.9, 0.5, 0.5], [np.nan, 1.0, np.nan])
+    assert value("mrr", p) == 1 / 2
+    assert "negative or NaN" in score("ndcg@3", p)[1]
+
+
 def test_hits_and_reciprocal_ranks_by_hand():
     p = ranked([1, 2, 4, np.inf])
     assert value("hits@1", p) == 0.25

@@ -679,3 +679,21 @@ def test_range_numbering_and_order_of_rows(pairs, name, random):
     if found is not None:
         assert low - 1e-12 <= found <= high
         assert shuffled == pytest.approx(found, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_area_of_some_rows_is_that_of_predictions_with_only_them(seed):
+    rng = np.random.default_rng(seed)
+    chances = rng.integers(0, 9, 60) / 9
+    labels = np.array(["no", "yes"], dtype=object)
+    truth, answers = labels[rng.integers(0, 2, 60)], labels[(chances > 0.5).astype(int)]
+    both = np.column_stack([1 - chances, chances])
+
+    def made(rows):
+        kinds = ("classes", "classes", ("no", "yes"))
+        return Predictions(answers[rows], truth[rows], *kinds, probabilities=both[rows])
+
+    whole = made(np.arange(60))
+    assert score("auc", whole)[0] == pytest.approx(sk.roc_auc_score(truth == "yes", chances))
+    for rows in (np.arange(0, 60, 2), rng.permutation(60)[:40], np.repeat(np.arange(9, 30), 2)):
+        assert score("auc", whole.take(rows)) == score("auc", made(rows))

@@ -253,7 +253,7 @@ def test_vectors_of_columns_are_cached_by_content(monkeypatch, tmp_path):
     def runs(tables):
         data = karat.Dataset.from_tables(tables, types, name="cached")
         task = karat.Task("cached", data, metrics=["acc"])
-        karat.evaluate({"sizes": sizes}, task, cache=True)
+        karat.evaluate({"sizes": sizes}, task, output=karat.Output(cache=True))
         return counter.read_text().split()
 
     assert runs(tables) == ["20"]

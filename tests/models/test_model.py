@@ -15,7 +15,7 @@ from karat.config.catalog import Catalog
 from karat.core.embeddings import Variant
 from karat.errors import DefinitionError
 from karat.models.model import Model, StatelessEncoder, assign_folds, target_kind
-from karat.models.tabular_encoders import RandomEncoder
+from karat.models.random_encoder import RandomEncoder
 
 
 def test_the_seed_reaches_every_part_of_a_pipeline():

@@ -21,7 +21,7 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.errors import DefinitionError, MissingExtra
-from karat.execution.job import PredictorSolver
+from karat.execution.solvers import PredictorSolver
 from karat.execution.splits import split
 from karat.models import predictors, table_predictor
 from karat.models.adapters import adapt

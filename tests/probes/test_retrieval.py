@@ -22,10 +22,11 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions
 from karat.core.task import Task
-from karat.corruptions.view import View, corrupt
+from karat.corruptions.corrupted_data import corrupt
+from karat.corruptions.view import View
 from karat.data.queries import generate_queries
 from karat.errors import DataError, DefinitionError
-from karat.execution.job import ProbeSolver
+from karat.execution.solvers import ProbeSolver
 from karat.execution.splits import split
 from karat.metrics.metric import score
 from karat.models.adapters import adapt

@@ -29,7 +29,7 @@ from karat.execution.embedding_cache import VectorCache
 from karat.execution.plan import make_plan
 from karat.metrics.metric import metric_label
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.output.table import Cell, Column
 from karat.output.terminal_table import Grid, _text_width
 from karat.reporting.formats import notes, render

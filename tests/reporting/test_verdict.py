@@ -61,7 +61,7 @@ def test_the_margin_is_that_of_the_ranks_shown_also_where_models_take_different_
     found = verdict(score_table(scores))
     # a loses one of 7 tasks to b, b six of 7 to a, and both none to c
     assert found["margin"]["value"] == pytest.approx(6 / 7 - 1 / 7)
-    assert "Mean rank 1.14 against 1.86 of b: better by 0.71" in text_of(found, "margin")
+    assert "Mean rank 1.14 against 1.86 of b: ahead by 0.71" in text_of(found, "margin")
     assert found["margin"]["tasks"] == 7 and found["margin"]["low"] < 5 / 7
 
 
@@ -123,6 +123,9 @@ def test_margin_and_picture_say_what_the_letters_say(seed):
     if next_one["verdict"] != "not tested":
         ends = (-next_one["high"], -next_one["low"])
         assert (margin["low"], margin["high"]) == pytest.approx(ends)
+        word = "better" if next_one["verdict"] == "worse" else "ahead"
+        text = text_of(found, "margin")
+        assert f": {word} by" in text or "equal scores" in text or margin["value"] < 0
 
 
 def test_a_model_that_is_better_than_every_other_is_alone_at_the_top():
@@ -236,12 +239,12 @@ def test_equal_scores_on_most_tasks_are_not_told_as_a_margin():
     text = text_of(found, "margin")
     assert "equal scores on 4 of 5 common tasks, they differ on last" in text
     assert found["margin"]["what"] == "mean gain" and found["margin"]["value"] < 0.01
-    assert "better by" not in text
+    assert " by 0" not in text
     assert "equal scores on 4" in text_of(found, "tasks")
     # mean ranks of six tasks differ though five scores are equal
     scores = {f"t{t}": {"a": 0.9, "b": 0.9 if t else 0.8, "c": 0.1} for t in range(6)}
     text = text_of(verdict(score_table(scores)), "margin")
-    assert "better by" not in text and "they differ on t0" in text
+    assert " by 0" not in text and "they differ on t0" in text
 
 
 def test_the_headline_names_the_tasks_that_a_first_model_clearly_loses():

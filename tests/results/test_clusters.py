@@ -107,6 +107,15 @@ def test_a_column_is_checked_before_anything_is_tested(users):
         check_labels("near-duplicates", {"t": pd.DataFrame({"y": ["a", "b"] * 9})})
 
 
+def test_too_few_values_in_several_tasks_are_one_message():
+    cells = {"s": "a", "t": "ab", "u": "a"}
+    tables = {task: pd.DataFrame({"y": list(own) * 9}) for task, own in cells.items()}
+    with pytest.raises(DefinitionError) as raised:
+        check_labels("y", tables)
+    wanted = '"y" has one value in s, u; 2 values in t: at least 6 clusters are needed'
+    assert len(raised.value.messages) == 1 and wanted in str(raised.value)
+
+
 def test_a_column_of_some_tasks_leaves_a_note_on_the_others():
     tables = {
         "with": pd.DataFrame({"user": list("abcdef") * 2}),

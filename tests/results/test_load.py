@@ -26,13 +26,13 @@ def output(line, tmp_path):
 
 def test_mean_duration_of_earlier_jobs(output):
     found = estimate([("dummy", "line")] * 5 + [("dummy", "other"), ("ridge", "line")], output)
-    assert (found.seconds, found.known, found.jobs) == (10.0, 5, 7)
+    assert (found.seconds, found.timed, found.jobs) == (10.0, 5, 7)
 
 
 def test_no_earlier_runs(tmp_path):
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "run.json").write_text("{}")
-    assert estimate([("dummy", "line")], tmp_path).known == 0
+    assert estimate([("dummy", "line")], tmp_path).timed == 0
 
 
 class Half:

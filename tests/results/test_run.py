@@ -389,12 +389,14 @@ def test_an_error_in_artifacts_does_not_affect_scores(task, tmp_path):
 
 def test_inference_is_timed_by_batch_size(task, tmp_path):
     (run,) = karat.evaluate(
-        {"line": LinearRegression()}, [task], output=tmp_path / "out", inference=[1, 5, 1000]
+        {"line": LinearRegression()},
+        [task],
+        output=karat.Output(tmp_path / "out", inference=[1, 5, 1000]),
     )
     row = run.results().iloc[0]
     assert row["inference_1_seconds"] > 0 and row["inference_5_seconds"] > 0
     assert "inference_1000_seconds" not in row  # the fold has ten rows
-    (run,) = karat.evaluate("onehot", [task], output=tmp_path / "out", inference=[2])
+    (run,) = karat.evaluate("onehot", [task], output=karat.Output(tmp_path / "out", inference=[2]))
     assert run.results()["inference_2_seconds"].iloc[0] > 0
 
 
@@ -403,12 +405,15 @@ def test_exit_on_error_stops_after_the_first_failure(task, tmp_path):
         def fit(self, X, y):
             raise ValueError("no")
 
-    given = {"output": tmp_path / "out", "exit_on_error": True}
-    one, two = karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
+    given = {"output": tmp_path / "out", "on_failure": "stop"}
+    with pytest.raises(karat.JobsFailed) as error:
+        karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
+    one, two = error.value.runs
     assert [record["status"] for record in one.records()] == ["failed"]
     assert two.records() == []
-    given["resume"] = True
-    one, two = karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
+    with pytest.raises(karat.JobsFailed) as error:
+        karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given, resume=True)
+    one, two = error.value.runs
     assert len(one.records()) == 2
 
 

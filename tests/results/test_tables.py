@@ -20,7 +20,8 @@ import karat
 from karat.analysis.checks import check_runs
 from karat.core.dataset import Dataset
 from karat.errors import ContractError, DataError, DefinitionError
-from karat.models.tabular_encoders import OneHotTable
+from karat.execution.arguments import Output
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.results.load import status
 from karat.results.run import Run, collect_artifacts, open_runs
 from karat.results.tables import (
@@ -472,7 +473,7 @@ def test_workers_write_the_same_bytes(tmp_path):
 
 
 def test_items_can_be_left_out_and_a_resumed_run_adds_them(tmp_path):
-    run = evaluate(tmp_path, items=False)
+    run = evaluate(Output(tmp_path, items=False))
     assert not (run.folder / "items").exists()
     assert run.predictions("t", 0).key is not None
     with pytest.raises(DataError):

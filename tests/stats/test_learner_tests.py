@@ -91,6 +91,14 @@ def test_seeds_add_what_the_items_do_not_show():
     assert np.isnan(noise.variance[1])  # neither was fitted with several seeds
 
 
+def test_seeds_with_the_same_score_are_several_fits():
+    pairs = (np.array([0, 1]), np.array([1, 2]))
+    noise = noise_of_seeds(
+        [SeedNoise(0.0, 0.02, 2), SeedNoise(), SeedNoise()], pairs, ITEMS[[0, 0]]
+    )
+    assert noise.variance[0] == ITEMS[0] and noise.seen.tolist() == [True, False]
+
+
 def test_seeds_that_only_move_single_items_add_nothing():
     rng = np.random.default_rng(1)
     found = [SeedNoise.of(rng.normal(size=(3, 300))) for _ in range(200)]

@@ -164,7 +164,7 @@ def _block_values(
 
 def _of_blocks(metric: str, fold: Predictions, block: np.ndarray, count: int) -> np.ndarray:
     """Return the score of each block of groups, or the pseudo-value of each block of items."""
-    whole = _value(metric, fold, block >= 0)
+    whole = _score(metric, fold)
     if get_metric(metric).by_group and fold.group is not None:
         sizes = np.array([len(set(fold.group[block == b].tolist())) for b in range(count)])
         values = [_value(metric, fold, block == b) if sizes[b] else whole for b in range(count)]
@@ -175,7 +175,11 @@ def _of_blocks(metric: str, fold: Predictions, block: np.ndarray, count: int) ->
 
 
 def _value(metric: str, fold: Predictions, rows: np.ndarray) -> float:
-    value, reason = score(metric, fold.take(np.flatnonzero(rows)))
+    return _score(metric, fold.take(np.flatnonzero(rows)))
+
+
+def _score(metric: str, answers: Predictions) -> float:
+    value, reason = score(metric, answers)
     if value is None:
         raise DataError(reason)
     return value

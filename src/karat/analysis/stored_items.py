@@ -174,15 +174,20 @@ def fold_repeats(side: Side, task: str) -> dict[int, int]:
 
 def first_repeat(side: Side, task: str) -> FoldPredictions:
     """Return the predictions of a task by fold, of the first repeat, so that no item is twice."""
+    return next(read_repeats(side, task))
+
+
+def read_repeats(side: Side, task: str) -> Iterator[FoldPredictions]:
+    """Yield the predictions of a task by fold, of each repeat."""
     repeats = fold_repeats(side, task)
     folds = sorted(fold for fold, _ in side.answered[task][CLEAN])
-    first = min(repeats[fold] for fold in folds)
-    predictions = {
-        fold: side.run.predictions(task, fold) for fold in folds if repeats[fold] == first
-    }
-    if any(fold.weight is not None for fold in predictions.values()):
-        raise CannotCompare(0, "a row of its predictions counts for several items")
-    return predictions
+    for number in sorted({repeats[fold] for fold in folds}):
+        predictions = {
+            fold: side.run.predictions(task, fold) for fold in folds if repeats[fold] == number
+        }
+        if any(fold.weight is not None for fold in predictions.values()):
+            raise CannotCompare(0, "a row of its predictions counts for several items")
+        yield predictions
 
 
 def _align(sides: Sequence[tuple[Side, str]], by_group: bool) -> _Aligned:

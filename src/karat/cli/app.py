@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -54,6 +54,10 @@ from karat.core.exits import exit_refused
 from karat.core.registry import plan_notes, trackers
 from karat.errors import DefinitionError, KaratError, KaratWarning
 
+if TYPE_CHECKING:
+    from karat.config.catalog import Catalog
+    from karat.results.run import Run
+
 #: options of karat run that differ between its shards, or change only what is printed
 NOT_REPEATED = (
     "shard",
@@ -73,8 +77,17 @@ QUIET_LIBRARIES = {"HF_HUB_VERBOSITY": "error", "TRANSFORMERS_VERBOSITY": "error
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 COMPONENTS = (
-    *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers"),
-    *("query_generators", "vector_formats", "measures", "analogy_functions"),
+    "metrics",
+    "corruptions",
+    "heads",
+    "splitters",
+    "composers",
+    "probes",
+    "readers",
+    "query_generators",
+    "vector_formats",
+    "measures",
+    "analogy_functions",
 )
 #: what ends the process if the standard output is closed
 ENDING_MODULES = ("click.core", "rich.console")
@@ -150,7 +163,7 @@ def _prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    shown: set[str] = set()
+    printed: set[str] = set()
 
     def note(
         message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any
@@ -160,9 +173,9 @@ def _prepare() -> None:
             logger.info("%s: %s", category.__name__, message)
             return ""
         line = f"note: {message}\n"
-        if line in shown:
+        if line in printed:
             return ""
-        shown.add(line)
+        printed.add(line)
         return line
 
     warnings.formatwarning = note
@@ -260,7 +273,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "or GitLab. karat gather merges the parts.",
 )
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
-@option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
+@option("--retry-failed", "As --resume, and rerun failed jobs.", is_flag=True)
 @option(
     "-e/-k, --exit-on-error/--keep-going",
     "Stop at the first failed job, or continue.  [default: keep going]",
@@ -283,7 +296,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
 @ignore_option
 @format_option
 @click.pass_context
-def run(context: click.Context, /, suite: str, **given: Any) -> int:
+def run(context: click.Context, /, suite: str, **options_given: Any) -> int:
     """Run models on the tasks of SUITE.
 
     Writes one run folder per model and prints the leaderboard.
@@ -303,16 +316,19 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite, run_suite, without_broken_files
-    from karat.execution.runner import choose_progress
+    from karat.execution.progress import choose_progress
+    from karat.execution.resuming import RETRY_FAILED
     from karat.reporting import terminal
 
-    tracker = _pop_tracker(given)
-    shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
+    tracker = _pop_tracker(options_given)
+    shape, quiet, ignored = (options_given.pop(name) for name in ("shape", "quiet", "ignore"))
     context.with_resource(shown_downloads(not quiet))
-    progress = choose_progress(quiet, given.pop("verbose"))
-    named = given["models"]
-    given["command"] = given_words(context, NOT_REPEATED)
-    models, tasks, catalog, options = resolve_session(suite, given)
+    progress = choose_progress(quiet, options_given.pop("verbose"))
+    named = options_given["models"]
+    if options_given.pop("retry_failed"):
+        options_given["resume"] = RETRY_FAILED
+    options_given["command"] = given_words(context, NOT_REPEATED)
+    models, tasks, catalog, options = resolve_session(suite, options_given)
     resume = resume_command()
 
     def execute() -> Any:
@@ -321,14 +337,14 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
             terminal.print_tables(plan, whole=Path(suite).exists())
         return run_suite(without_broken_files(plan), tasks, options, progress)
 
-    runs, left = run_until_stopped(context, execute, resume)
+    runs, note_left = run_until_stopped(context, execute, resume)
     if options.shard is not None:
         terminal.print_gather_hint(runs, options.output)
     if not runs:  # an empty part
         return 0
     code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored) | _send(runs, tracker)
-    if left:
-        click.echo(f"\n{left}", err=True)
+    if note_left:
+        click.echo(f"\n{note_left}", err=True)
         return 1
     code |= terminal.print_idle_models(runs, named) | any(run.gone for run in runs)
     if options.exit_on_error:
@@ -341,17 +357,15 @@ def resume_command() -> str:
     return shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
 
 
-def _pop_tracker(given: dict[str, Any]) -> str | None:
-    """Remove and return the tracker; raise if it, or --retry-failed, cannot be used."""
-    if given["retry_failed"] and not given["resume"]:
-        raise DefinitionError("--retry-failed requires --resume.")
-    tracker: str | None = given.pop("track")
+def _pop_tracker(options: dict[str, Any]) -> str | None:
+    """Remove and return the tracker; raise if it cannot be used."""
+    tracker: str | None = options.pop("track")
     if tracker is not None:
         trackers.get(tracker).check()
     return tracker
 
 
-def _send(runs: Any, tracker: str | None) -> int:
+def _send(runs: Sequence[Run], tracker: str | None) -> int:
     """Send runs to a tracker; return 1 if that fails, which does not change the run folders."""
     if tracker is None:
         return 0
@@ -366,16 +380,16 @@ def _send(runs: Any, tracker: str | None) -> int:
 
 def run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
     """Return the runs and a message about postponed jobs; exit if the run was interrupted."""
-    from karat.execution.runner import Stopped
+    from karat.execution.session import Stopped
 
     try:
         return execute(), ""
     except Stopped as stopped:
-        left = f"{stopped.reason}: {stopped.progress}. To continue: {resume}"
+        message = f"{stopped.reason}: {stopped.progress}. To continue: {resume}"
         if stopped.interrupted:
-            click.echo(left, err=True)
+            click.echo(message, err=True)
             context.exit(130)
-        return stopped.runs, left
+        return stopped.runs, message
 
 
 @karat.command()
@@ -396,7 +410,7 @@ def run_until_stopped(context: click.Context, execute: Any, resume: str) -> tupl
 @option("--runs DIR", "Folder of earlier runs, for estimates.", type=PATH, default="results")
 @click.option("-v", "--verbose", is_flag=True, help="List every job and reason.")
 def plan(
-    suite: str, detect: float | None, runs: Path, verbose: bool, shape: str, **given: Any
+    suite: str, detect: float | None, runs: Path, verbose: bool, shape: str, **settings: Any
 ) -> None:
     """Show what karat run would do, without running it.
 
@@ -416,7 +430,7 @@ def plan(
     if shape == "json" and detect is None:
         raise DefinitionError("--format json requires --detect.")
     # models that do not tell what they take are tried in another process
-    models, tasks, catalog, options = resolve(suite, {**given, "workers": 1})
+    models, tasks, catalog, options = resolve(suite, {**settings, "workers": 1})
     plan = plan_suite(models, tasks, catalog, options)
     if shape != "json":
         print_tables(plan, whole=Path(suite).exists(), err=False)
@@ -431,7 +445,7 @@ def plan(
 @click.argument("file", type=PATH)
 @click.option("--target", metavar="COLUMN", help="Target column.")
 @table_options
-def inspect(file: Path, target: str | None, **given: Any) -> None:
+def inspect(file: Path, target: str | None, **settings: Any) -> None:
     """Show how a table file is read, as karat show FILE.
 
     \b
@@ -440,67 +454,67 @@ def inspect(file: Path, target: str | None, **given: Any) -> None:
     """
     from karat.reporting.terminal import show_table
 
-    show_table(file, target, pop_table_settings(given))
+    show_table(file, target, pop_table_settings(settings))
 
 
-def resolve_session(suite: str, given: dict[str, Any]) -> Any:
+def resolve_session(suite: str, options: dict[str, Any]) -> Any:
     """Return the models, the tasks, the catalog and the options of jobs to run."""
     from karat.execution.workers import Template, available_cores
 
-    given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
-    given["workers"] = available_cores() if given["workers"] is None else given["workers"]
-    if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
+    options["cache"], options["items"] = not options.pop("no_cache"), not options.pop("no_items")
+    options["workers"] = available_cores() if options["workers"] is None else options["workers"]
+    if options["workers"] and sys.platform == "linux" and options["engine"] == "local":
         Template.copy_this_process()  # it loads its libraries while this process plans
-    return resolve(suite, given)
+    return resolve(suite, options)
 
 
-def resolve(suite: str, given: dict[str, Any]) -> Any:
+def resolve(suite: str, words: dict[str, Any]) -> Any:
     """Return the models, the tasks, the catalog and the options of a run."""
     from karat.config.catalog import Catalog, change_models, change_tasks, parse
     from karat.execution.evaluation import change_metrics, find_models_and_suite, make_options
     from karat.execution.resources import restored_folder
 
     with restored_folder():
-        catalog = Catalog(given.pop("define"))
-    folder = given.pop("data_dir")
+        catalog = Catalog(words.pop("define"))
+    folder = words.pop("data_dir")
     if folder is not None:
         if not folder.is_dir():
             raise DefinitionError(f"--data-dir: no such folder: {folder}.")
         folders = [str(folder.absolute()), os.environ.get("KARAT_DATA")]
         os.environ["KARAT_DATA"] = os.pathsep.join(filter(None, folders))
-    tasks = _find_tasks(catalog, suite, given)
-    changes = parse(given.pop("overrides"))
-    names = {name: given[name] for name in ("only", "constraint")}
-    variants = _pop_variants(given)
+    tasks = _find_tasks(catalog, suite, words)
+    changes = parse(words.pop("overrides"))
+    names = {name: words[name] for name in ("only", "constraint")}
+    variants = _pop_variants(words)
     models, tasks = find_models_and_suite(
-        catalog, list(given.pop("models")) or None, tasks, variants=variants, **names
+        catalog, list(words.pop("models")) or None, tasks, variants=variants, **names
     )
     models, tasks = change_models(models, changes.models), change_tasks(tasks, changes.tasks)
-    tasks = change_metrics(tasks, split_names(given.pop("metrics")))
-    given["only_folds"] = list(given.pop("only_fold")) or None
-    options = {**given, **changes.options}
+    tasks = change_metrics(tasks, split_names(words.pop("metrics")))
+    words["only_folds"] = list(words.pop("only_fold")) or None
+    options = {**words, **changes.options}
     return models, tasks, catalog, make_options(options)
 
 
-def _pop_variants(given: dict[str, Any]) -> Any:
+def _pop_variants(options: dict[str, Any]) -> Any:
     """Remove the options of variants and return the variants of every encoder."""
     from karat.core.embeddings import make_variants
 
     widths, bits = (
-        [part.strip() for part in (given.pop(name) or "").split(",") if part.strip()]
+        [part.strip() for part in (options.pop(name) or "").split(",") if part.strip()]
         for name in ("dimensions", "precision")
     )
-    rescore = given.pop("rescore")
-    numbers = [int(each) if each.isdecimal() else each for each in widths]
+    rescore = options.pop("rescore")
+    numbers = [int(width) if width.isdecimal() else width for width in widths]
     return make_variants(numbers, bits, False if rescore is None else rescore)
 
 
-def _find_tasks(catalog: Any, suite: str, given: dict[str, Any]) -> Any:
+def _find_tasks(catalog: Catalog, suite: str, options: dict[str, Any]) -> Any:
     """Return the name of a suite, or the suite of a table file or of a corpus."""
     from karat.execution.evaluation import is_corpus
 
-    target, like, passages = given.pop("target"), given.pop("like"), given.pop("passages")
-    settings = pop_table_settings(given)
+    target, like, passages = options.pop("target"), options.pop("like"), options.pop("passages")
+    settings = pop_table_settings(options)
     if is_corpus(catalog, suite):
         return catalog.corpus_suite(suite, {} if passages is None else {"passages": passages})
     if passages is not None:
@@ -514,7 +528,7 @@ def _find_tasks(catalog: Any, suite: str, given: dict[str, Any]) -> Any:
             f"{suite} is a file of definitions; use karat run SUITE --define {suite}."
         )
     if target is None and Path(suite).suffix and Path(suite).is_file():
-        raise DefinitionError(_not_a_suite(suite, given["only"]))
+        raise DefinitionError(_not_a_suite(suite, options["only"]))
     return suite if target is None else catalog.table_suite(suite, target, like, settings)
 
 
@@ -559,7 +573,7 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
 @format_option
 @click.pass_context
 def show(
-    context: click.Context, /, name: str, define: tuple[Path, ...], clear: bool, **given: Any
+    context: click.Context, /, name: str, define: tuple[Path, ...], clear: bool, **options: Any
 ) -> int | None:
     """Show a definition, a table file, or the progress of runs.
 
@@ -581,7 +595,7 @@ def show(
     """
     from karat.reporting import terminal
 
-    constraint, target, shape = (given.pop(key) for key in ("constraint", "target", "shape"))
+    constraint, target, shape = (options.pop(key) for key in ("constraint", "target", "shape"))
     what = _kind_of_shown(name)
     _refuse_options_of_others(context, name, what)
     if what == "cache":
@@ -589,7 +603,7 @@ def show(
     elif what == "runs":
         return terminal.show_status([Path(name)], shape)
     elif what == "table":
-        terminal.show_table(Path(name), target, pop_table_settings(given))
+        terminal.show_table(Path(name), target, pop_table_settings(options))
     else:
         terminal.show_name(name, define, constraint)
     return None
@@ -612,8 +626,8 @@ def _refuse_options_of_others(context: click.Context, name: str, what: str) -> N
     words = {"table": "a table file", "runs": "runs", "cache": "the cache", "definition": "a name"}
     for parameter in context.command.params:
         kind = kinds.get(str(parameter.name), "table")
-        given = parameter.name != "name" and is_from_command_line(context, str(parameter.name))
-        if given and kind != what:
+        is_set = parameter.name != "name" and is_from_command_line(context, str(parameter.name))
+        if is_set and kind != what:
             option = max(parameter.opts, key=len)
             raise DefinitionError(f"{option} is for {words[kind]}; {name} is not.")
 

@@ -18,6 +18,12 @@ from karat.errors import DataError
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 PATH = click.Path(path_type=Path)
+run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
+#: the options of a table file that are keys of a dataset, and those that are options of its reader
+TABLE_KEYS = ("kind", "positive", "group", "weight", "drop", "part", "test")
+TABLE_READING = ("separator", "decimal", "thousands", "encoding", "dates", "unanswered")
+#: further options of the reader, each a list
+TABLE_LISTS = ("missing", "numbers", "texts", "keep")
 
 
 def option(usage: str, text: str = "", dest: str | None = None, **settings: Any) -> Any:
@@ -40,8 +46,8 @@ def combine_options(*several: Any) -> Any:
     """Return a decorator that adds several options to a command, in their order."""
 
     def add(command: Any) -> Any:
-        for each in reversed(several):
-            command = each(command)
+        for option in reversed(several):
+            command = option(command)
         return command
 
     return add
@@ -100,8 +106,8 @@ def given_words(context: click.Context, without: Collection[str]) -> list[str]:
             off = parameter.is_flag and not value
             option = max(parameter.secondary_opts if off else parameter.opts, key=len)
             values = value if parameter.multiple else [value]
-            own = [[option] if parameter.is_flag else [option, str(each)] for each in values]  # type: ignore[union-attr]
-            words += [word for each in own for word in each]
+            pairs = [[option] if parameter.is_flag else [option, str(part)] for part in values]  # type: ignore[union-attr]
+            words += [word for pair in pairs for word in pair]
     return words
 
 
@@ -113,14 +119,14 @@ def is_from_command_line(context: click.Context, name: str) -> bool:
 def has_runs(path: Path) -> bool:
     """Return whether a path is a run folder, or a folder of run folders or of their folders."""
     places = ("run.json", "*/run.json", "*/*/run.json")
-    return path.is_dir() and any(any(path.glob(place)) for place in places)
+    return path.is_dir() and any(any(path.glob(pattern)) for pattern in places)
 
 
 def _is_read(path: Path) -> bool:
     """Return whether a folder has runs, or result files of MTEB, which are read as they are."""
     if not path.is_dir():
         return False
-    if any(any(path.glob(each)) for each in ("run.json", "*/run.json")):
+    if any(any(path.glob(pattern)) for pattern in ("run.json", "*/run.json")):
         return True
     return "is_results_folder" in interchange and interchange.get("is_results_folder")(path)
 
@@ -135,18 +141,12 @@ def split_names(texts: Sequence[str]) -> list[str]:
     return [part for part in parts if part]
 
 
-run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 define_option = repeatable(
     "--define FILE",
     "YAML definitions (a file or a folder), or a Python file that registers components. "
     "Repeatable.",
     type=PATH,
 )
-#: the options of a table file that are keys of a dataset, and those that are options of its reader
-TABLE_KEYS = ("kind", "positive", "group", "weight", "drop", "part", "test")
-TABLE_READING = ("separator", "decimal", "thousands", "encoding", "dates", "unanswered")
-#: further options of the reader, each a list
-TABLE_LISTS = ("missing", "numbers", "texts", "keep")
 table_options = combine_options(
     click.option(
         "--kind",
@@ -204,15 +204,15 @@ table_options = combine_options(
 )
 
 
-def pop_table_settings(given: dict[str, Any]) -> dict[str, Any]:
+def pop_table_settings(words: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of a table file and return them as the keys of a dataset.
 
     >>> pop_table_settings({"kind": None, "drop": ("id",), "dates": ("day",), "seed": 42})
     {'drop': ['id'], 'options': {'dates': {'day': None}}}
     """
-    keys = {name: given.pop(name, None) for name in TABLE_KEYS}
-    reading = {name: given.pop(name, None) for name in TABLE_READING}
-    reading |= {name: list(given.pop(name, None) or ()) for name in TABLE_LISTS}
+    keys = {name: words.pop(name, None) for name in TABLE_KEYS}
+    reading = {name: words.pop(name, None) for name in TABLE_READING}
+    reading |= {name: list(words.pop(name, None) or ()) for name in TABLE_LISTS}
     reading["dates"] = dict(_date_format(text) for text in reading["dates"] or ())
     settings = {name: value for name, value in keys.items() if value not in (None, ())}
     if "drop" in settings:

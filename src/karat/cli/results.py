@@ -34,6 +34,19 @@ if TYPE_CHECKING:
     from karat.analysis.slices import SliceComparison
     from karat.output.result import Result
 
+#: the options of checks of runs
+checks_options = combine_options(
+    ignore_option,
+    option(
+        "--fail-on",
+        "Exit with code 1 if there is a finding of this level or a more severe one.",
+        type=click.Choice(["error", "warning", "note"]),
+    ),
+    format_option,
+    pool_option,
+    option("--explain CODE", "Explain a check and how to fix its findings."),
+    option("--list", "List all checks.", dest="list_checks", is_flag=True),
+)
 #: options of karat leaderboard that change a table which --next does not show
 OTHER_TABLE = ("by", "columns", "normalize", "sort")
 
@@ -76,7 +89,7 @@ OTHER_TABLE = ("by", "columns", "normalize", "sort")
 @pool_option
 @ignore_option
 @format_option
-def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
+def leaderboard(runs: tuple[Path, ...], shape: str | None, **options: Any) -> None:
     """Rank the models of run folders.
 
     RUN is a run folder, a folder that contains run folders, or result files of another system that
@@ -92,17 +105,17 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
       karat leaderboard results --next
       karat leaderboard results/onehot.* results/skrub.* --format latex
     """
-    if given.pop("next_task"):
-        _print_next_task(runs, shape, given)
+    if options.pop("next_task"):
+        _print_next_task(runs, shape, options)
         return
     from karat.reporting.terminal import metric_by_task, parse_columns, print_leaderboard
 
-    given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
-    given["metrics"] = metric_by_task(given["metrics"])
-    given["columns"] = parse_columns(given["columns"])
+    options["missing"] = _missing_rule(options.pop("missing"), options.pop("common"))
+    options["metrics"] = metric_by_task(options["metrics"])
+    options["columns"] = parse_columns(options["columns"])
     with as_run_folders(runs) as folders:
         where = "" if folders == list(runs) else "RUN..."
-        print_leaderboard(folders, shape, where=where, **given)
+        print_leaderboard(folders, shape, where=where, **options)
 
 
 def _missing_rule(rule: str | None, common: bool) -> str:
@@ -111,24 +124,24 @@ def _missing_rule(rule: str | None, common: bool) -> str:
     return "exclude" if common else rule or "worst"
 
 
-def _print_next_task(runs: tuple[Path, ...], shape: str | None, given: dict[str, Any]) -> None:
+def _print_next_task(runs: tuple[Path, ...], shape: str | None, options: dict[str, Any]) -> None:
     from karat.analysis.next_task import next_task
     from karat.output.result import show
     from karat.reporting.terminal import metric_by_task
 
-    given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
-    if given.pop("cluster"):
+    options["missing"] = _missing_rule(options.pop("missing"), options.pop("common"))
+    if options.pop("cluster"):
         raise DefinitionError("--cluster is for tests on items; --next has none: leave it out.")
-    given.pop("ignore")  # findings are not printed
-    wrong = [name for name in OTHER_TABLE if given.pop(name)]
+    options.pop("ignore")  # findings are not printed
+    wrong = [name for name in OTHER_TABLE if options.pop(name)]
     if wrong:
         raise DefinitionError(
             f"--next conflicts with --{wrong[0]}: it prints a table of its own, with the kinds and "
             "sizes of tasks where at least 19 are alike; use one of them."
         )
-    given["metrics"] = metric_by_task(given["metrics"])
+    options["metrics"] = metric_by_task(options["metrics"])
     with as_run_folders(runs) as folders:
-        show(next_task(folders, **given), shape)
+        show(next_task(folders, **options), shape)
 
 
 @click.command(context_settings=SETTINGS)
@@ -142,7 +155,7 @@ def _print_next_task(runs: tuple[Path, ...], shape: str | None, given: dict[str,
 @option("--by-corruption", "One line per corruption and model.", is_flag=True)
 @pool_option
 @format_option
-def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
+def robustness(runs: tuple[Path, ...], shape: str | None, **options: Any) -> None:
     """Report how much corrupted data lowers the scores.
 
     Columns: retention, area under the severity curve, worst case, mCE and relative mCE.
@@ -155,7 +168,7 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     from karat.analysis.robustness import robustness as summarize
     from karat.output.result import show
 
-    show(summarize(list(runs), **given), shape)
+    show(summarize(list(runs), **options), shape)
 
 
 @click.command(context_settings=SETTINGS)
@@ -237,7 +250,7 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 @option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)
 @cluster_option
 @pool_option
-def report(runs: tuple[Path, ...], output: str | None, site: bool, **given: Any) -> None:
+def report(runs: tuple[Path, ...], output: str | None, site: bool, **options: Any) -> None:
     """Write an interactive report as one HTML file, or a site.
 
     The file contains the leaderboard, curves, maps of vectors, predictions, failures, datasets and
@@ -250,37 +263,22 @@ def report(runs: tuple[Path, ...], output: str | None, site: bool, **given: Any)
       karat report results --site -o public
     """
     if site:
-        _write_site(runs, output or "site", given)
+        _write_site(runs, output or "site", options)
         return
     from karat.reporting.page import report as write
 
-    click.echo(write(list(runs), output or "report.html", **given))
+    click.echo(write(list(runs), output or "report.html", **options))
 
 
-def _write_site(runs: tuple[Path, ...], output: str, given: dict[str, Any]) -> None:
+def _write_site(runs: tuple[Path, ...], output: str, options: dict[str, Any]) -> None:
     """Write a static site; refuse what only the page has."""
     if "site" not in report_formats:
         raise DefinitionError("--site needs the extension publish, which is missing.")
-    only_page = [name for name in ("umap", "cluster") if given.pop(name)]
+    only_page = [name for name in ("umap", "cluster") if options.pop(name)]
     if only_page:
         raise DefinitionError(f"--{only_page[0]} cannot be used with --site: leave it out.")
-    files = report_formats.get("site")(list(runs), output, **given)
+    files = report_formats.get("site")(list(runs), output, **options)
     click.echo(f"{files[1]}   ({len(files):,} files)")
-
-
-#: the options of checks of runs
-checks_options = combine_options(
-    ignore_option,
-    option(
-        "--fail-on",
-        "Exit with code 1 if there is a finding of this level or a more severe one.",
-        type=click.Choice(["error", "warning", "note"]),
-    ),
-    format_option,
-    pool_option,
-    option("--explain CODE", "Explain a check and how to fix its findings."),
-    option("--list", "List all checks.", dest="list_checks", is_flag=True),
-)
 
 
 @click.command(context_settings=SETTINGS)
@@ -289,7 +287,7 @@ checks_options = combine_options(
 @define_option
 @click.pass_context
 def check(
-    context: click.Context, /, names: tuple[str, ...], define: tuple[Path, ...], **given: Any
+    context: click.Context, /, names: tuple[str, ...], define: tuple[Path, ...], **options: Any
 ) -> int:
     """Check a model, or runs for misleading scores.
 
@@ -309,16 +307,16 @@ def check(
     requirement.
     """
     paths = tuple(map(Path, names))
-    if given["explain"] is not None or given["list_checks"] or len(names) != 1:
-        return check_runs(paths, **given)
+    if options["explain"] is not None or options["list_checks"] or len(names) != 1:
+        return check_runs(paths, **options)
     if any(has_runs(path) for path in paths):
-        return check_runs(paths, **given)
+        return check_runs(paths, **options)
     from karat.config.catalog import Catalog
     from karat.reporting.terminal import print_model_checks
     from karat.testing import check_model
 
     for parameter in context.command.params:
-        if parameter.name in given and is_from_command_line(context, str(parameter.name)):
+        if parameter.name in options and is_from_command_line(context, str(parameter.name)):
             raise DefinitionError(f"{parameter.opts[0]} is for runs; {names[0]} is no run folder.")
     return print_model_checks(check_model(Catalog(define).model(names[0])), names[0])
 
@@ -326,7 +324,7 @@ def check(
 @click.command(context_settings=SETTINGS, hidden=True)
 @click.argument("runs", nargs=-1, type=PATH, metavar="[RUN...]")
 @checks_options
-def lint(runs: tuple[Path, ...], **given: Any) -> int:
+def lint(runs: tuple[Path, ...], **options: Any) -> int:
     """Check runs for problems that make scores misleading.
 
     The same as karat check for runs.
@@ -339,10 +337,12 @@ def lint(runs: tuple[Path, ...], **given: Any) -> int:
 
     Exit code: 0, or 1 if there is a finding of the level of --fail-on.
     """
-    return check_runs(runs, **given)
+    return check_runs(runs, **options)
 
 
-def check_runs(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given: Any) -> int:
+def check_runs(
+    runs: tuple[Path, ...], explain: str | None, list_checks: bool, **options: Any
+) -> int:
     """Print the findings of the checks of runs, or what the checks are."""
     from karat.reporting.leaderboard_output import (
         print_check_documentation,
@@ -358,8 +358,8 @@ def check_runs(runs: tuple[Path, ...], explain: str | None, list_checks: bool, *
     if not runs:
         raise DefinitionError("karat check needs a model, run folders, --list or --explain CODE.")
     require_results(frozen_runs(runs), "check")
-    shown = {"shape": given["shape"], "pool": given["pool"]}
-    return print_findings(runs, given["ignore"], given["fail_on"], **shown)
+    display = {"shape": options["shape"], "pool": options["pool"]}
+    return print_findings(runs, options["ignore"], options["fail_on"], **display)
 
 
 @click.command(context_settings=SETTINGS)
@@ -418,7 +418,7 @@ def check_runs(runs: tuple[Path, ...], explain: str | None, list_checks: bool, *
 @option("--top N", "With --items or --by: show N rows.  [default: 10]", type=click.IntRange(1))
 @format_option
 @option("-o, --output FOLDER", "Also write the tables as CSV into this folder.")
-def compare(shape: str | None, output: str | None, **given: Any) -> int:
+def compare(shape: str | None, output: str | None, **options: Any) -> int:
     """Test which models differ, or compare a run with earlier ones.
 
     With -a and -b, test whether one model is better than another. Without, test all pairs of
@@ -441,17 +441,17 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     from karat.analysis.history import compare_to_history
     from karat.output.result import show
 
-    about_items = {name: given.pop(name) for name in ("items", "by", "tasks", "top")}
+    about_items = {name: options.pop(name) for name in ("items", "by", "tasks", "top")}
     if any(about_items.values()):
-        return _compare_items(shape, output, about_items, given)
-    _check_folders(given["runs"])
-    chosen = _chosen_options(given)
-    runs = given["runs"] or ("results",)
+        return _compare_items(shape, output, about_items, options)
+    _check_folders(options["runs"])
+    chosen = _chosen_options(options)
+    runs = options["runs"] or ("results",)
     result: Result
-    if given["a"]:
-        result = compare_two(runs, given["a"], given["b"], **chosen)
-    elif given["history"]:
-        result = compare_to_history(given["history"], with_=given["runs"] or None, **chosen)
+    if options["a"]:
+        result = compare_two(runs, options["a"], options["b"], **chosen)
+    elif options["history"]:
+        result = compare_to_history(options["history"], with_=options["runs"] or None, **chosen)
     else:
         result = compare_all(runs, **chosen)
     show(result, shape)
@@ -471,58 +471,58 @@ def _check_folders(words: Sequence[str]) -> None:
 
 
 def _compare_items(
-    shape: str | None, output: str | None, asked: dict[str, Any], given: dict[str, Any]
+    shape: str | None, output: str | None, chosen: dict[str, Any], options: dict[str, Any]
 ) -> int:
     """Show the items or slices on which two models differ."""
     from karat.analysis.items import compare_items
     from karat.analysis.slices import compare_slices
     from karat.output.result import show
 
-    by, a, b = asked["by"], given["a"], given["b"]
+    by, a, b = chosen["by"], options["a"], options["b"]
     fit = ("runs", "a", "b", "pool", *(["cluster"] if by else []))
-    used = [name for name, value in given.items() if name not in fit and value]
+    used = [name for name, value in options.items() if name not in fit and value]
     unfit = ["--model" if name == "models" else f"--{name}" for name in used]
     problems = [f"{option} cannot be used with --items or --by." for option in unfit]
-    if asked["items"] and by:
+    if chosen["items"] and by:
         problems.append("--items and --by are two questions; use one of them.")
-    elif not asked["items"] and not by:
+    elif not chosen["items"] and not by:
         problems.append("--task and --top require --items or --by.")
-    if not a or (asked["items"] and not b):
-        problems.append("--items requires -a and -b." if asked["items"] else "--by requires -a.")
+    if not a or (chosen["items"] and not b):
+        problems.append("--items requires -a and -b." if chosen["items"] else "--by requires -a.")
     if problems:
         raise DefinitionError(*problems)
-    runs, top = given["runs"] or ("results",), asked["top"] or 10
-    pool = {"pool": given["pool"]} if given["pool"] else {}
+    runs, top = options["runs"] or ("results",), chosen["top"] or 10
+    pool = {"pool": options["pool"]} if options["pool"] else {}
     result: ItemComparison | SliceComparison
     if by:
         result = compare_slices(
-            runs, a, b, by=by, tasks=asked["tasks"], cluster=given["cluster"], **pool
+            runs, a, b, by=by, tasks=chosen["tasks"], cluster=options["cluster"], **pool
         )
     else:
-        result = compare_items(runs, a, b, tasks=asked["tasks"], **pool)
+        result = compare_items(runs, a, b, tasks=chosen["tasks"], **pool)
     show(replace(result, top=top), shape)
     for path in result.to_csv(output) if output else ():
         click.echo(path, err=True)
     return 0
 
 
-def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
+def _chosen_options(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; raise ``DefinitionError`` if they do not go together."""
     names = {
         "-a and -b": {"metric", "on", "rope", "pool", "test", "cluster"},
         "--history": {"metric", "on", "views"},
         "a comparison of all models": {"metric", "models", "test", "pool", "cluster"},
     }
-    two = bool(given["a"] or given["b"])
-    question = list(names)[0 if two else 1 if given["history"] else 2]
-    options = {k: v for k, v in given.items() if k not in ("runs", "a", "b", "history")}
+    two = bool(settings["a"] or settings["b"])
+    question = list(names)[0 if two else 1 if settings["history"] else 2]
+    options = {k: v for k, v in settings.items() if k not in ("runs", "a", "b", "history")}
     options = {k: v for k, v in options.items() if not any(v is x for x in (None, False, ()))}
     unfit = sorted(options.keys() - names[question])
     wrong = ["--model" if name == "models" else f"--{name}" for name in unfit]
-    wrong += ["--history"] if two and given["history"] else []
-    wrong += ["--on rows"] if question == "--history" and given["on"] == "rows" else []
+    wrong += ["--history"] if two and settings["history"] else []
+    wrong += ["--on rows"] if question == "--history" and settings["on"] == "rows" else []
     problems = [f"{option} cannot be used with {question}." for option in wrong]
-    if two and not (given["a"] and given["b"]):
+    if two and not (settings["a"] and settings["b"]):
         problems.append("-a and -b must be given together.")
     if problems:
         raise DefinitionError(*problems)

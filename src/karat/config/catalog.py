@@ -40,7 +40,7 @@ from karat.data.load_dataset import fetch_file, load_dataset
 from karat.data.readers.table_files import OPENERS
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, did_you_mean, unknown
 from karat.metrics.metric import get_metric
-from karat.models.adapters import adapt, dependencies, is_endpoint, is_vector_file
+from karat.models.adapters import adapt, dependencies, is_address, is_vector_file
 from karat.models.model import Model
 from karat.models.model_identity import object_identity
 
@@ -57,6 +57,17 @@ PLAIN = {
     "multiclass": "classification",
     "regression": "regression",
 }
+_METRICS = {
+    "binary": ("auc", "acc", "balacc", "logloss"),
+    "multiclass": ("acc", "balacc", "logloss"),
+    "regression": ("rmse", "mae", "r2"),
+    "items": ("hits@1", "hits@10", "mrr"),
+    "lists": ("map", "mrr@10", "ndcg@10", "recall@10"),
+    "clusters": ("v_measure", "ari", "ami"),
+    "scores": ("spearman", "pearson"),
+}
+#: the fields of a task that can be changed: all but name and dataset
+CHANGEABLE = tuple(f.name for f in dataclasses.fields(Task) if f.name not in ("name", "dataset"))
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class DatasetLoader:
         # the line of the wrong setting, or the first line of the definition
         message = message.removeprefix(f"{self.name}: ")
         quoted = [value] if value is not None else re.findall('"([^"]+)"', message)[:1]
-        for path, place in self.origins.items():
+        for path, file_line in self.origins.items():
             if path == ("modality",) and "modality" not in message:  # "column" is often a header
                 continue
             setting: Any = self.definition
@@ -95,7 +106,7 @@ class DatasetLoader:
                 for step in path:
                     setting = setting[step]
             if setting in quoted:
-                return f"{place}: {format_path((*self.path, *path))}: {message}"
+                return f"{file_line}: {format_path((*self.path, *path))}: {message}"
         begin, where = next(iter(self.origins.values()), ""), format_path(self.path)
         if message.startswith(where):  # the file of a table, which its reader names too
             where = ""
@@ -106,8 +117,8 @@ class Catalog:
     """All named objects: built-in, of the user's YAML files, and registered in Python."""
 
     def __init__(self, files: Sequence[str | Path] | str | Path = ()) -> None:
-        given = [files] if isinstance(files, str | Path) else files
-        self._files = [Path(file) for file in given]
+        paths = [files] if isinstance(files, str | Path) else files
+        self._files = [Path(file) for file in paths]
 
     @cached_property
     def definitions(self) -> Definitions:
@@ -131,29 +142,29 @@ class Catalog:
         else:
             several = isinstance(wanted, list | tuple | set)
             pairs = [(None, model) for model in (wanted if several else [wanted])]
-        found: list[Model] = []
+        models: list[Model] = []
         messages: list[str] = []
         for name, model in pairs:
             try:
                 one = self.model(model, name)
                 if variants and one.role == "encoder":
                     one = dataclasses.replace(one, variants=tuple(variants))
-                found += one.expanded()
+                models += one.expanded()
             except DefinitionError as error:
                 messages += error.messages
             except KaratError as error:
                 messages.append(str(error))
-        names = [model.name for model in found]
+        names = [model.name for model in models]
         messages += [
             f'two models are named "{name}"; name them: first=…, second=…'
             for name in dict.fromkeys(names)
             if names.count(name) > 1
         ]
-        if variants and found and all(model.role != "encoder" for model in found):
+        if variants and models and all(model.role != "encoder" for model in models):
             messages.append("dimensions and precision need an encoder; no model given is one.")
         if messages:
             raise DefinitionError(*dict.fromkeys(messages))
-        return found
+        return models
 
     def model(
         self, model: Any, name: str | None = None, params: Mapping[str, Any] | None = None
@@ -167,11 +178,9 @@ class Catalog:
             raise DefinitionError(f"{model}: params need a model defined in YAML.")
         if not isinstance(model, str):
             return adapt(model, name)
-        if is_endpoint(model):
-            from karat.models.contrib.endpoints import endpoint_model
-
-            short, endpoint = endpoint_model(model)
-            return adapt(endpoint, name or short)
+        source = model.partition(":")[0]
+        if is_address(model):
+            return _from_source(source.lower(), model, name)
         own, _, what = model.partition("=")
         if what and own.strip() and name is None and not _is_file(model):
             return self.model(what, own.strip())
@@ -184,9 +193,8 @@ class Catalog:
         if stated := split_name(model):
             one = self.model(stated[0]).as_variant(stated[1])
             return one if name is None else dataclasses.replace(one, name=name)
-        if model.partition(":")[0] in registry.model_sources and ":" in model:
-            short, prototype = registry.model_sources.get(model.partition(":")[0])(model)
-            return adapt(prototype, name or short)
+        if ":" in model and source in registry.model_sources:
+            return _from_source(source, model, name)
         if ":" in model:
             return adapt(registry.load_object(model), name or model.rpartition(":")[2])
         raise no_such_model(model, [*self.definitions.names("models"), *registry.models])
@@ -209,10 +217,10 @@ class Catalog:
         if missing:  # importing its class may need what is missing
             model = Model(name or key, None, role or "encoder")
         else:
-            made = _made(f'model "{key}"', registry.models.get(definition["use"]), params)
+            built = _made(f'model "{key}"', registry.models.get(definition["use"]), params)
             if folds:
-                made = _out_of_fold(f'model "{key}"', made, folds)
-            model = adapt(made, name or key, role)
+                built = _out_of_fold(f'model "{key}"', built, folds)
+            model = adapt(built, name or key, role)
         return dataclasses.replace(
             model,
             depends_on=(*self._dependencies(key, definition, model), *stages),
@@ -228,22 +236,24 @@ class Catalog:
         self, key: str, definition: Mapping[str, Any], model: Model
     ) -> tuple[str, ...]:
         """Return what a defined model depends on: its class, its definition, and its version."""
-        given = definition.get("depends_on") or []
-        folder = self.definitions.folder("models", key, "depends_on") if given else None
+        named = definition.get("depends_on") or []
+        folder = self.definitions.folder("models", key, "depends_on") if named else None
         version = [f"version:{definition['version']}"] if definition.get("version") else []
-        return (*model.depends_on, *dependencies(f'model "{key}"', [*given, *version], folder))
+        return (*model.depends_on, *dependencies(f'model "{key}"', [*named, *version], folder))
 
-    def _params(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+    def _params(self, written: Mapping[str, Any]) -> tuple[dict[str, Any], str, tuple[str, ...]]:
         """Return the parameters, what is missing, and what models among them depend on."""
-        params, missing = dict(given), ""
+        params, missing = dict(written), ""
         depends_on: tuple[str, ...] = ()
-        for name, value in given.items():
+        for name, value in written.items():
             if _names_models(value):
-                found = self._stages(value)
-                objects = [each.prototype for each in found]
+                stages = self._stages(value)
+                objects = [stage.prototype for stage in stages]
                 params[name] = objects[0] if isinstance(value, str) else objects
-                missing = next((each.unavailable for each in found if each.unavailable), missing)
-                depends_on += tuple(one for each in found for one in each.depends_on)
+                missing = next(
+                    (stage.unavailable for stage in stages if stage.unavailable), missing
+                )
+                depends_on += tuple(one for stage in stages for one in stage.depends_on)
             elif isinstance(value, str) and value.startswith(DATA_PREFIX):
                 key = value.removeprefix(DATA_PREFIX)
                 definition = self.definitions.get("datasets", key)
@@ -257,11 +267,11 @@ class Catalog:
     def _stages(self, value: str | list[str]) -> list[Model]:
         """Return the models that a parameter names."""
         names = [value] if isinstance(value, str) else value
-        found = [self.model(name.removeprefix(MODEL_PREFIX)) for name in names]
-        for each in found:
-            if each.variant is not None:
-                raise DefinitionError(f'a stage cannot be a variant: "{each.name}".')
-        return found
+        stages = [self.model(name.removeprefix(MODEL_PREFIX)) for name in names]
+        for stage in stages:
+            if stage.variant is not None:
+                raise DefinitionError(f'a stage cannot be a variant: "{stage.name}".')
+        return stages
 
     # -- tasks, suites, datasets ------------------------------------------------------------
 
@@ -273,15 +283,15 @@ class Catalog:
             formats = registry.definition_formats
             usual = formats.get("amlb").usual_metrics if "amlb" in formats else {}
             tasks = openml_tasks_by_name(name)
-            return Suite(name, tuple(Task(**each, usual=usual) for each in tasks))
+            return Suite(name, tuple(Task(**fields, usual=usual) for fields in tasks))
         if source := suite_source(name):
             suite: Suite = source(name)
             return suite
         if name not in self.definitions.names("suites"):
             if name in self.definitions.names("tasks"):
                 return Suite(name, (self.task(name),))
-            known = [*self.definitions.names("suites"), *self.definitions.names("tasks")]
-            raise unknown("suite", name, known)
+            names = [*self.definitions.names("suites"), *self.definitions.names("tasks")]
+            raise unknown("suite", name, names)
         definition = self.definitions.get("suites", name)
         left_out = (definition.get("left_out") or {}).values()
         if not definition["tasks"]:
@@ -308,8 +318,8 @@ class Catalog:
         if isinstance(dataset, str):
             return _task(called, definition, self.dataset(dataset))
         origins = {
-            path[1:]: place
-            for path, place in self.definitions.origins("tasks", name).items()
+            path[1:]: file_line
+            for path, file_line in self.definitions.origins("tasks", name).items()
             if path[0] == "dataset"
         }
         folder = self.definitions.folder("tasks", name, "dataset", "path")
@@ -331,24 +341,28 @@ class Catalog:
         "-multiclass" and "-regression", of which the data select one. Default: plain classification
         or regression. The models are those of the suite ``like``, if there is one.
         """
-        known = self.definitions.names("tasks", abstract=True)
-        if like is not None and not any(name in known for name in (like, *_alike(like, *ENDS))):
-            short = [name.removesuffix(f"-{end}") for end in ENDS for name in known if end in name]
-            raise unknown("task", like, [*short, *known])
-        kind = self.definitions.get("tasks", str(like)).get("kind") if like in known else ""
+        task_names = self.definitions.names("tasks", abstract=True)
+        if like is not None and not any(
+            name in task_names for name in (like, *_alike(like, *ENDS))
+        ):
+            short = [
+                name.removesuffix(f"-{end}") for end in ENDS for name in task_names if end in name
+            ]
+            raise unknown("task", like, [*short, *task_names])
+        kind = self.definitions.get("tasks", str(like)).get("kind") if like in task_names else ""
         settings = {"kind": ANSWERS.get(str(kind)), **(settings or {})}
         data = load_user_table(Path(path), target, settings)
         request = {"file": str(Path(path).absolute()), "target": target, "like": like}
         named = {name: value for name, value in settings.items() if value is not None}
-        about: Any = {**data.about, "table": {**request, "settings": named}}
-        data = replace(data, about=about)
+        facts: Any = {**data.about, "table": {**request, "settings": named}}
+        data = replace(data, about=facts)
         ends = ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
         ends = ["regression"] if data.kind == "regression" else ends
         names = [PLAIN[ends[0]]] if like is None else [like, *_alike(like, *ends)]
-        found = [name for name in names if name in known]
-        if not found:
-            raise unknown("task", names[-1], known)
-        task = _task(data.name, self.definitions.get("tasks", found[0]), data)
+        templates = [name for name in names if name in task_names]
+        if not templates:
+            raise unknown("task", names[-1], task_names)
+        task = _task(data.name, self.definitions.get("tasks", templates[0]), data)
         suites = self.definitions.names("suites")
         models = self.definitions.get("suites", str(like)).get("models") if like in suites else ()
         return Suite(data.name, (task,), tuple(models or ()))
@@ -375,10 +389,10 @@ class Catalog:
 def suite_source(name: str) -> Callable[[str], Suite] | None:
     """Return the function that finds a suite such as ``mteb:STSBenchmark``, if it has a prefix."""
     prefix, colon, _ = name.partition(":")
-    found: Callable[[str], Suite] | None = None
+    source: Callable[[str], Suite] | None = None
     if colon and prefix in registry.suite_sources:
-        found = registry.suite_sources.get(prefix)
-    return found
+        source = registry.suite_sources.get(prefix)
+    return source
 
 
 def builtin_file(name: str) -> Path:
@@ -398,11 +412,11 @@ def table_name(file: Path) -> str:
 
 def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dataset:
     """Return the dataset of a table; warn if its target may be classes or numbers."""
-    given, kind = dict(settings), settings.get("kind")
-    test = given.pop("test", None)
+    options, kind = dict(settings), settings.get("kind")
+    test = options.pop("test", None)
     places = {"train": str(file.absolute()), "test": str(test)}
     path = places["train"] if test is None else places
-    definition = {**given, "path": path, "target": target}
+    definition = {**options, "path": path, "target": target}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
         data = DatasetLoader(table_name(file), definition, None, (str(file),), {})()
@@ -418,6 +432,12 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
             stacklevel=2,
         )
     return data
+
+
+def _from_source(source: str, model: str, name: str | None) -> Model:
+    """Return the model of a name with a prefix, from what an extension has for the prefix."""
+    short, prototype = registry.model_sources.get(source)(model)
+    return adapt(prototype, name or short)
 
 
 def _alike(like: str, *ends: str) -> list[str]:
@@ -444,19 +464,21 @@ def _variants(key: str, definition: Mapping[str, Any]) -> tuple[Variant, ...]:
     try:
         return tuple(make_variants(widths, bits, definition.get("rescore") or False))
     except DefinitionError as error:
-        raise DefinitionError(*(f'model "{key}": {each}' for each in error.messages)) from error
+        raise DefinitionError(
+            *(f'model "{key}": {message}' for message in error.messages)
+        ) from error
 
 
 def _names_models(value: Any) -> bool:
     """Return whether a parameter is "model:NAME", or a list of such names."""
     several = value if isinstance(value, list) and value else [value]
-    return all(isinstance(each, str) and each.startswith(MODEL_PREFIX) for each in several)
+    return all(isinstance(part, str) and part.startswith(MODEL_PREFIX) for part in several)
 
 
 def _task(name: str, definition: Mapping[str, Any], dataset: Any) -> Task:
     fields = {field.name for field in dataclasses.fields(Task)}
-    given = {k: v for k, v in definition.items() if k in fields and v is not None}
-    return Task(**{**given, "name": name, "dataset": dataset})
+    values = {k: v for k, v in definition.items() if k in fields and v is not None}
+    return Task(**{**values, "name": name, "dataset": dataset})
 
 
 def _import_file(file: Path) -> None:
@@ -464,8 +486,8 @@ def _import_file(file: Path) -> None:
     import cloudpickle
 
     # the module name depends on the path: files of the same name are different modules
-    place = zlib.crc32(str(file.absolute()).encode())
-    name = f"karat_define_{file.stem}_{place:08x}"
+    checksum = zlib.crc32(str(file.absolute()).encode())
+    name = f"karat_define_{file.stem}_{checksum:08x}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not file.is_file():
         raise DefinitionError(f"there is no Python file {file}.")
@@ -493,11 +515,11 @@ def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
     return registry.build(what, part, params, {})
 
 
-def _out_of_fold(what: str, made: Any, folds: int) -> Any:
+def _out_of_fold(what: str, built: Any, folds: int) -> Any:
     """Return an encoder that embeds the train rows out of fold, if the model supports it."""
-    from karat.models.tabular_encoders import OutOfFold
+    from karat.models.out_of_fold import OutOfFold
 
-    model = adapt(made)
+    model = adapt(built)
     if model.role != "encoder" or model.stateless:
         why = "a predictor" if model.role != "encoder" else "stateless"
         raise DefinitionError(
@@ -524,17 +546,6 @@ def _is_file(text: str) -> bool:
         return False
 
 
-_METRICS = {
-    "binary": ("auc", "acc", "balacc", "logloss"),
-    "multiclass": ("acc", "balacc", "logloss"),
-    "regression": ("rmse", "mae", "r2"),
-    "items": ("hits@1", "hits@10", "mrr"),
-    "lists": ("map", "mrr@10", "ndcg@10", "recall@10"),
-    "clusters": ("v_measure", "ari", "ami"),
-    "scores": ("spearman", "pearson"),
-}
-
-
 def check_components(task: Task) -> None:
     """Refuse unknown components, and parameters or severities they do not accept."""
     messages: list[str] = []
@@ -552,8 +563,10 @@ def check_components(task: Task) -> None:
         raise with_task_name(task, error) from error
     probe: Any = task.probe
     used = {name: value for name, value in probe.items() if name != "use"}
-    made = registry.build(f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {})
-    if task.missing == "penalize" and not getattr(made, "one_answer_each", True):
+    built = registry.build(
+        f'task "{task.name}": probe', registry.probes.get(probe["use"]), used, {}
+    )
+    if task.missing == "penalize" and not getattr(built, "one_answer_each", True):
         raise DefinitionError(
             f'task "{task.name}": the probe {probe["use"]} has no default answer, so '
             f"it cannot penalize; set missing: ignore."
@@ -573,7 +586,7 @@ def named_components(task: Task) -> Iterator[tuple[registry.Registry, str]]:
     if probe.get("compose"):
         yield registry.composers, str(probe["compose"])
     for name in dict.fromkeys(
-        part for each in task.corruptions for part, _ in parse_composition(each)
+        part for composition in task.corruptions for part, _ in parse_composition(composition)
     ):
         yield registry.corruptions, name
     for name in task.metrics:
@@ -584,10 +597,12 @@ def named_components(task: Task) -> Iterator[tuple[registry.Registry, str]]:
 def _functions(probe: Mapping[str, Any]) -> Iterator[tuple[registry.Registry, str]]:
     """Yield the user's similarity measures and analogy functions by registered name."""
     head: Any = probe.get("head")
-    given = [probe.get("measure"), head.get("metric") if isinstance(head, Mapping) else None]
-    own = registry.measures.own()
+    functions = [probe.get("measure"), head.get("metric") if isinstance(head, Mapping) else None]
+    user_measures = registry.measures.own()
     yield from (
-        (registry.measures, name) for name in given if isinstance(name, str) and name in own
+        (registry.measures, name)
+        for name in functions
+        if isinstance(name, str) and name in user_measures
     )
     function = probe.get("function")
     if isinstance(function, str) and ":" not in function:
@@ -598,8 +613,8 @@ def _heads(head: Any) -> Iterator[str]:
     """Yield the name of the head and of the heads inside it."""
     if isinstance(head, Mapping):
         inner = head.get("heads")
-        for each in (head.get("use"), *(inner if isinstance(inner, list | tuple) else ())):
-            yield from _heads(each)
+        for name in (head.get("use"), *(inner if isinstance(inner, list | tuple) else ())):
+            yield from _heads(name)
     elif head:
         yield str(head)
 
@@ -680,10 +695,10 @@ def default_metrics(task: Task, data: Dataset, blind: bool) -> tuple[str, ...]:
 
 def hash_user_components(task: Task) -> str:
     """Return a hash of the user's own components in a task: changed code changes it."""
-    own = registry.user_components()
+    user_components = registry.user_components()
     codes = []
     for parts, name in named_components(task):
-        if name in own[parts.kind] or ":" in name:
+        if name in user_components[parts.kind] or ":" in name:
             part = parts.get(name)
             codes.append(f"{name} {_code(getattr(part, 'compute', part))}")
     probe: Any = task.probe
@@ -703,10 +718,6 @@ def with_task_name(task: Task, error: DefinitionError) -> DefinitionError:
     return DefinitionError(*(f'task "{task.name}": {message}' for message in error.messages))
 
 
-#: the fields of a task that can be changed: all but name and dataset
-CHANGEABLE = tuple(f.name for f in dataclasses.fields(Task) if f.name not in ("name", "dataset"))
-
-
 @dataclass(frozen=True)
 class _Overrides:
     """_Overrides of models, of tasks and of the run."""
@@ -722,7 +733,7 @@ def parse(texts: Iterable[str]) -> _Overrides:
     >>> parse(["f.max_depth=3", "seed=7", "t.metrics=['acc']"])
     _Overrides(models={'max_depth': 3}, tasks={'metrics': ['acc']}, options={'seed': 7})
     """
-    found: dict[str, dict[str, Any]] = {"models": {}, "tasks": {}, "options": {}}
+    overrides: dict[str, dict[str, Any]] = {"models": {}, "tasks": {}, "options": {}}
     for text in texts:
         key, equals, value = text.partition("=")
         start, dot, rest = key.partition(".")
@@ -732,56 +743,57 @@ def parse(texts: Iterable[str]) -> _Overrides:
             raise DefinitionError(
                 f'-X must be key=value, f.PARAM=value or t.KEY=value, got "{text}".'
             )
-        found[where][name] = value if equals else True
+        overrides[where][name] = value if equals else True
         words = {"true": True, "false": False, "null": None, "none": None}
         if equals and value.lower() in words:
-            found[where][name] = words[value.lower()]
+            overrides[where][name] = words[value.lower()]
         elif equals:
             with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-                found[where][name] = ast.literal_eval(value)
-    return _Overrides(**found)
+                overrides[where][name] = ast.literal_eval(value)
+    return _Overrides(**overrides)
 
 
-def change_models(models: Sequence[Model], given: Mapping[str, Any]) -> list[Model]:
+def change_models(models: Sequence[Model], overrides: Mapping[str, Any]) -> list[Model]:
     """Return the models with changed parameters; one that no model has is an error."""
-    if not given:
+    if not overrides:
         return list(models)
     from sklearn.base import clone
 
     read: list[Mapping[str, Any]] = [
         getattr(model.prototype, "get_params", dict)() for model in models
     ]
-    known = {name for parameters in read for name in parameters}
+    parameter_names = {name for parameters in read for name in parameters}
     messages = [
         f'-X f.{name}: none of the models has a parameter "{name}".'
-        f"{did_you_mean(name, known)} Parameters: {', '.join(sorted(known)) or 'none'}."
-        for name in given
-        if name not in known
+        f"{did_you_mean(name, parameter_names)} "
+        f"Parameters: {', '.join(sorted(parameter_names)) or 'none'}."
+        for name in overrides
+        if name not in parameter_names
     ]
     if messages:
         raise DefinitionError(*messages)
     changed = []
     prototypes: dict[int, Any] = {}  # variants of an encoder keep one prototype
     for model, parameters in zip(models, read, strict=True):
-        own = {name: value for name, value in given.items() if name in parameters}
-        if own:
-            place = id(model.prototype)
-            if place not in prototypes:
-                prototypes[place] = clone(model.prototype).set_params(**own)
-            params = {**model.params, **own}
-            model = dataclasses.replace(model, prototype=prototypes[place], params=params)
+        changes = {name: value for name, value in overrides.items() if name in parameters}
+        if changes:
+            prototype_id = id(model.prototype)
+            if prototype_id not in prototypes:
+                prototypes[prototype_id] = clone(model.prototype).set_params(**changes)
+            params = {**model.params, **changes}
+            model = dataclasses.replace(model, prototype=prototypes[prototype_id], params=params)
         changed.append(model)
     return changed
 
 
-def change_tasks(suite: Suite, given: Mapping[str, Any]) -> Suite:
+def change_tasks(suite: Suite, overrides: Mapping[str, Any]) -> Suite:
     """Return the suite with changed tasks; ``split.folds`` changes a nested value."""
-    if not given:
+    if not overrides:
         return suite
     tasks = []
     for task in suite:
         changes: dict[str, Any] = {}
-        for name, value in given.items():
+        for name, value in overrides.items():
             key, dot, rest = name.partition(".")
             if key not in CHANGEABLE:
                 raise DefinitionError(

@@ -50,6 +50,22 @@ Row = dict[Key, Node]
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+SECTIONS = ("models", "tasks", "suites", "datasets", "constraints")
+#: sections whose entries are used as soon as they are looked up
+UNREFUSED = ("suites", "datasets", "constraints")
+_NAME = re.compile(r"(?![-. ])[^/\\:{}\x00-\x1f]+(?<! )")
+LONGEST_CHAIN = 100
+NOT_INHERITED = ("abstract", "extends", "for_each")
+COMPONENTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
+PLACES_OF_DATA = ("path", "sources", "load")
+GROUP = "karat.definitions"
+#: the folder of the library: its files are supplied, also those that a command adds
+PACKAGE = Path(__file__).parents[1]
+ENDINGS = (".yaml", ".yml")
+Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
+_REGISTRIES = {"models": registry.models, "datasets": registry.datasets}
+#: the checked entries that this process used last, by the hash of their files
+_KEPT: dict[str, dict[str, Any]] = {}
 
 
 def expand(section: str, name: str, node: Node) -> tuple[list[tuple[str, Node]], list[Mistake]]:
@@ -151,8 +167,10 @@ class _Filling:
             if match[1] is None:
                 self._mistake(node, path, f'unmatched "{match[0]}"; write "{match[0] * 2}".')
             elif match[1] not in row:
-                known = ", ".join(f"{{{key}}}" for key in row) or "none"
-                self._mistake(node, path, f"unknown placeholder {match[0]}. Defined: {known}")
+                placeholders = ", ".join(f"{{{key}}}" for key in row) or "none"
+                self._mistake(
+                    node, path, f"unknown placeholder {match[0]}. Defined: {placeholders}"
+                )
             elif isinstance(row[match[1]].value, dict | list):
                 text = f"{match[0]} is {_what(row[match[1]])} and cannot be part of a text."
                 self._mistake(node, path, text)
@@ -177,13 +195,6 @@ def _count(node: Node) -> int:
 
 def _what(node: Node) -> str:
     return describe_value(node.value, node.text)
-
-
-SECTIONS = ("models", "tasks", "suites", "datasets", "constraints")
-#: sections whose entries are used as soon as they are looked up
-UNREFUSED = ("suites", "datasets", "constraints")
-
-_NAME = re.compile(r"(?![-. ])[^/\\:{}\x00-\x1f]+(?<! )")
 
 
 def singular(section: str) -> str:
@@ -242,13 +253,13 @@ class Entries:
     def _add_content(self, file: SourceFile, content: bytes) -> None:
         root, mistakes = (read_supplied if file.supplied else read_yaml)(content, file)
         foreign = None if root is None else _foreign_format(root)
-        made = None if foreign is None or root is None else foreign.translate(root)
-        self.mistakes += mistakes if made is None or not made.left_out else []
+        translated = None if foreign is None or root is None else foreign.translate(root)
+        self.mistakes += mistakes if translated is None or not translated.left_out else []
         if root is None:
             self.lost |= bool(mistakes)
-        elif made is not None:
-            self.mistakes += made.mistakes
-            for section, name, node in made.entries:
+        elif translated is not None:
+            self.mistakes += translated.mistakes
+            for section, name, node in translated.entries:
                 self._add(Entry(section, name, node, foreign=True))
         elif not isinstance(root.value, dict):
             sections = ", ".join(SECTIONS)
@@ -277,10 +288,10 @@ class Entries:
             text = f"must be a mapping, got {_what(node)}."
             self._lose(mistake_at(node, (section, name), text, key=True))
         else:
-            made, mistakes = expand(section, name, node)
+            expanded, mistakes = expand(section, name, node)
             self.mistakes += mistakes
             self.lost |= any(mistake.path[2:3] in ((), ("for_each",)) for mistake in mistakes)
-            for made_name, made_node in made:
+            for made_name, made_node in expanded:
                 self._add(Entry(section, made_name, made_node))
 
     def _add(self, entry: Entry) -> None:
@@ -318,10 +329,7 @@ def _foreign_format(root: Node) -> DefinitionFormat | None:
     if not isinstance(root.value, dict | list) or any(name in SECTIONS for name in root.value):
         return None
     formats = map(definition_formats.get, definition_formats)
-    return next((each for each in formats if each.recognizes(root)), None)
-
-
-LONGEST_CHAIN = 100
+    return next((foreign for foreign in formats if foreign.recognizes(root)), None)
 
 
 @dataclass(frozen=True)
@@ -376,14 +384,18 @@ class Inheritance:
             return None, mistake_at(name, path, f"circular inheritance: {circle}.")
         if (section, parent) in self._entries.found:
             far = len(trail) > LONGEST_CHAIN
-            found = None if far else self.resolve(section, parent, trail)
-            if found is None or found.depth >= LONGEST_CHAIN:
+            ancestor = None if far else self.resolve(section, parent, trail)
+            if ancestor is None or ancestor.depth >= LONGEST_CHAIN:
                 return None, mistake_at(name, path, f"more than {LONGEST_CHAIN} levels of extends.")
-            return found, None
+            return ancestor, None
         if self._entries.lost:
             return None, None
         names = [other for kind, other in self._entries.found if kind == section]
+        # what is named after the missing parent builds on it, as this entry does
+        names = [other for other in names if not other.startswith(parent)]
         text = unknown(singular(section), parent, names).messages[0]
+        if entry.foreign and "Did you mean" not in text:
+            text = f'"{parent}" is not defined here. Add the file that defines it: --define FILE.'
         return None, mistake_at(name, path, text)
 
 
@@ -407,11 +419,8 @@ def _parents(entry: Entry) -> tuple[list[Node], list[Mistake]]:
     return [name for name in names if name not in wrong], mistakes
 
 
-NOT_INHERITED = ("abstract", "extends", "for_each")
-COMPONENTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
 """Keys whose value is a component: the text ``knn`` means ``{use: knn}``."""
 
-PLACES_OF_DATA = ("path", "sources", "load")
 """Keys of a dataset of which exactly one is given."""
 
 
@@ -475,8 +484,8 @@ def merge_entry(section: str, parent: Node, child: Node) -> Node:
 
 def _without_other_places(parent: dict[Key, Node], child: Node) -> dict[Key, Node]:
     """Return the parent without its location of the data if the child gives another."""
-    given = [key for key in PLACES_OF_DATA if child.child(key) is not None]
-    dropped = set(PLACES_OF_DATA) - set(given) if given else set()
+    own_places = [key for key in PLACES_OF_DATA if child.child(key) is not None]
+    dropped = set(PLACES_OF_DATA) - set(own_places) if own_places else set()
     return {key: node for key, node in parent.items() if key not in dropped}
 
 
@@ -497,66 +506,62 @@ class Problem:
 # -- Definitions: find, load, merge and check the YAML files; report all mistakes at once ---------
 
 
-GROUP = "karat.definitions"
-#: the folder of the library: its files are supplied, also those that a command adds
-PACKAGE = Path(__file__).parents[1]
-ENDINGS = (".yaml", ".yml")
-
-Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
-
-
 def builtin_files() -> Found:
     """Return the built-in definition files, and those of Karat's extensions."""
-    found = []
+    files = []
     for inner in ("builtin", "builtin/suites"):
         folder = package_files("karat.config").joinpath(*inner.split("/"))
         for file in sorted(folder.iterdir(), key=lambda file: file.name):
             if file.name.endswith(ENDINGS):
                 label = f"karat/config/{inner}/{file.name}"
-                found.append((_supplied(file, label), file.read_bytes()))
-    for place in (each for extension in builtin_extensions() for each in extension.definitions):
-        package, _, name = place.partition(":")
+                files.append((_supplied(file, label), file.read_bytes()))
+    for resource in (
+        definitions for extension in builtin_extensions() for definitions in extension.definitions
+    ):
+        package, _, name = resource.partition(":")
         file = package_files(package).joinpath(name)
-        found.append((_supplied(file, f"{package.replace('.', '/')}/{name}"), file.read_bytes()))
-    return found, []
+        files.append((_supplied(file, f"{package.replace('.', '/')}/{name}"), file.read_bytes()))
+    return files, []
 
 
 def installed_files() -> Found:
     """Return the files of installed packages, from entry points ``package:file.yaml``."""
-    found = []
+    files = []
     mistakes = []
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         package, _, name = point.value.partition(":")
         label = f"{package.replace('.', '/')}/{name}"
         try:
             file = package_files(package).joinpath(*name.split("/"))
-            found.append((_supplied(file, label), file.read_bytes()))
+            files.append((_supplied(file, label), file.read_bytes()))
         except Exception as error:  # importing a package may raise anything
             text = (
                 f'the entry point "{point.name}" of {GROUP} refers to "{point.value}", which '
                 f"cannot be read ({type(error).__name__}: {error}); fix or uninstall that package."
             )
             mistakes.append(Mistake(label, 0, (), text))
-    return found, mistakes
+    return files, mistakes
 
 
 def user_files(paths: Sequence[Path | str]) -> Found:
     """Return the given files and all YAML files of the given folders, without duplicates."""
-    found: dict[str, tuple[SourceFile, bytes]] = {}
+    files: dict[str, tuple[SourceFile, bytes]] = {}
     mistakes = []
-    for given in map(Path, paths):
-        chosen = [given]
-        if given.is_dir():
-            inside = (path for path in given.iterdir() if path.suffix in ENDINGS and path.is_file())
+    for path_given in map(Path, paths):
+        chosen = [path_given]
+        if path_given.is_dir():
+            inside = (
+                path for path in path_given.iterdir() if path.suffix in ENDINGS and path.is_file()
+            )
             chosen = sorted(path for path in inside if not path.name.startswith("."))
         if not chosen:
-            mistakes.append(Mistake(_label(given), 0, (), "contains no .yaml or .yml file."))
+            mistakes.append(Mistake(_label(path_given), 0, (), "contains no .yaml or .yml file."))
         for path in chosen:
             try:
                 ours = path.is_absolute() and path.is_relative_to(PACKAGE)
                 label = str(path.relative_to(PACKAGE.parent)) if ours else _label(path)
                 file = SourceFile(label, path.absolute().parent, supplied=ours)
-                found.setdefault(os.path.realpath(path), (file, path.read_bytes()))
+                files.setdefault(os.path.realpath(path), (file, path.read_bytes()))
             except FileNotFoundError:
                 parent = path.absolute().parent
                 names = [other.name for other in parent.iterdir()] if parent.is_dir() else []
@@ -565,7 +570,7 @@ def user_files(paths: Sequence[Path | str]) -> Found:
             except OSError as error:
                 text = f"cannot be read: {error.strerror or error}."
                 mistakes.append(Mistake(_label(path), 0, (), text))
-    return list(found.values()), mistakes
+    return list(files.values()), mistakes
 
 
 def _supplied(file: Traversable, label: str) -> SourceFile:
@@ -575,11 +580,6 @@ def _supplied(file: Traversable, label: str) -> SourceFile:
 def _label(path: Path) -> str:
     absolute = Path(os.path.abspath(path))
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)
-
-
-_REGISTRIES = {"models": registry.models, "datasets": registry.datasets}
-#: the checked entries that this process used last, by the hash of their files
-_KEPT: dict[str, dict[str, Any]] = {}
 
 
 class Definitions:
@@ -611,16 +611,16 @@ class Definitions:
         entries = Entries()
         labels = []
         digest = hashlib.sha256(__version__.encode())
-        for found, mistakes in (builtin_files(), installed_files(), user_files(files)):
+        for contents, mistakes in (builtin_files(), installed_files(), user_files(files)):
             entries.mistakes += mistakes
             entries.lost |= bool(mistakes)
-            for file, content in found:
+            for file, content in contents:
                 labels.append(file.label)
                 entries.add_file(file, content)
                 digest.update(f"\n{file.label}\n".encode() + content if file.supplied else b"")
         definitions = cls(entries, "" if entries.mistakes else digest.hexdigest())
-        given = [entry for entry in entries.found.values() if not entry.node.file.supplied]
-        _raise([*entries.mistakes, *definitions._mistakes(given)], labels)
+        user_entries = [entry for entry in entries.found.values() if not entry.node.file.supplied]
+        _raise([*entries.mistakes, *definitions._mistakes(user_entries)], labels)
         return definitions
 
     def validate_all(self) -> None:
@@ -715,17 +715,19 @@ class Definitions:
     @cached_property
     def _kept(self) -> dict[str, Any]:
         """The supplied entries as they were checked before; those with mistakes are not kept."""
-        kept = _KEPT.get(self._key) or read_kept("checked", self._key)
-        if not isinstance(kept, dict):
+        checked = _KEPT.get(self._key) or read_kept("checked", self._key)
+        if not isinstance(checked, dict):
             supplied = [e for e in self._entries.found.values() if e.node.file.supplied]
-            found = {f"{each.section}/{each.name}": self._compute(each) for each in supplied}
-            kept = {name: values for name, (values, mistakes) in found.items() if not mistakes}
+            computed = {f"{entry.section}/{entry.name}": self._compute(entry) for entry in supplied}
+            checked = {
+                name: values for name, (values, mistakes) in computed.items() if not mistakes
+            }
             with suppress(TypeError, ValueError):
-                if json.loads(json.dumps(kept)) == kept:
-                    keep("checked", self._key, kept)
+                if json.loads(json.dumps(checked)) == checked:
+                    keep("checked", self._key, checked)
         _KEPT.clear()
-        _KEPT[self._key] = kept
-        return kept
+        _KEPT[self._key] = checked
+        return checked
 
     def _compute(self, entry: Entry) -> tuple[dict[str, Any], list[Mistake]]:
         """Return the values of an entry and its mistakes."""
@@ -755,13 +757,13 @@ class Definitions:
         if self._entries.lost:
             return
         for section, path, name in _references(entry.section, node):
-            known = _REGISTRIES.get(section, ())
-            found = self._entries.found.get((section, name))
-            if found is not None and found.abstract:
+            component_names = _REGISTRIES.get(section, ())
+            referred = self._entries.found.get((section, name))
+            if referred is not None and referred.abstract:
                 text = f'the {singular(section)} "{name}" is abstract; extend it instead.'
                 yield Problem(path, text)
-            elif found is None and name not in known:
-                names = {*self.names(section), *known}
+            elif referred is None and name not in component_names:
+                names = {*self.names(section), *component_names}
                 yield Problem(path, unknown(singular(section), name, names).messages[0])
 
 

@@ -105,10 +105,15 @@ def no_such_model(name: str, names: Iterable[str]) -> DefinitionError:
             f'there is no model "{name}". Did you mean "{COMMON_NAMES[plain]}"?'
             "   (karat list models)"
         )
-    known = list(names)
-    if hint := _of_library(plain) or _of_file(name) or _of_module(name) or _of_hub(name, known):
+    model_names = list(names)
+    if (
+        hint := _of_library(plain)
+        or _of_file(name)
+        or _of_module(name)
+        or _of_hub(name, model_names)
+    ):
         return DefinitionError(f'there is no model "{name}"{hint}')
-    return unknown("model", name, known)
+    return unknown("model", name, model_names)
 
 
 def _of_library(plain: str) -> str:
@@ -149,11 +154,11 @@ def _of_module(name: str) -> str:
     return ""
 
 
-def _of_hub(name: str, known: Sequence[str]) -> str:
+def _of_hub(name: str, model_names: Sequence[str]) -> str:
     """Return a hint for the name of a model on the Hugging Face Hub."""
     last = name.rpartition("/")[2].lower()
     if "minilm-l6" in last:
         return '. Did you mean "minilm"?   (karat list models)'
-    if name.count("/") == 1 and all(name.split("/")) and not did_you_mean(name, known):
+    if name.count("/") == 1 and all(name.split("/")) and not did_you_mean(name, model_names):
         return f'. To load it from the Hugging Face Hub: "sentence-transformers:{name}".'
     return ""

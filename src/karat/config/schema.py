@@ -26,6 +26,30 @@ from karat.config.yaml_files import Key, Node, describe_value
 from karat.errors import did_you_mean
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+Name = Annotated[str, Field(min_length=1)]
+#: the types of items: MODALITIES of core/dataset.py
+Modality = Literal["table", "text", "entity", "column", "frame"]
+Count = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0)]
+#: the keys of BITS of core/embeddings.py
+Precision = Literal["float32", "float16", "int8", "binary"]
+Severity = Annotated[float, Field(ge=0)]
+Checksum = Annotated[str, StringConstraints(pattern="^[0-9a-fA-F]{64}$")]
+_INCOMPLETE = ("missing", "too_short")
+_EXPECTED = {
+    "string_type": "text",
+    **dict.fromkeys(("int_type", "int_from_float"), "an integer"),
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "list_type": "a list",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a mapping"),
+}
+_FIXED = {
+    "missing": "is missing.",
+    "too_short": "must not be empty.",
+    "string_too_short": "must not be empty.",
+    "string_pattern_mismatch": "must be 64 hexadecimal digits.",
+}
 
 
 def _use(value: str) -> str:
@@ -82,19 +106,10 @@ def _rescore(value: Any) -> Any:
 
 
 _LISTED = BeforeValidator(_listed)
-Name = Annotated[str, Field(min_length=1)]
-#: the types of items: MODALITIES of core/dataset.py
-Modality = Literal["table", "text", "entity", "column", "frame"]
 Use = Annotated[Name, AfterValidator(_use)]
 Texts = Annotated[list[Name], AfterValidator(_once), _or(list)]
 Options = Annotated[dict[str, Any], _or(dict)]
 Label = Annotated[Any, AfterValidator(_label)]
-Count = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0)]
-#: the keys of BITS of core/embeddings.py
-Precision = Literal["float32", "float16", "int8", "binary"]
-Severity = Annotated[float, Field(ge=0)]
-Checksum = Annotated[str, StringConstraints(pattern="^[0-9a-fA-F]{64}$")]
 
 
 class _Strict(BaseModel):
@@ -192,8 +207,8 @@ def _source_kind(value: Any) -> str | None:
     """Return the tag of a source: the one key of SOURCES that it has."""
     if isinstance(value, _Source):
         return f"<{type(value).__name__}>"
-    given = value if isinstance(value, dict) else {}
-    kinds = [key for key in SOURCES if given.get(key) is not None]
+    source = value if isinstance(value, dict) else {}
+    kinds = [key for key in SOURCES if source.get(key) is not None]
     return f"<{SOURCES[kinds[0]].__name__}>" if len(kinds) == 1 else None
 
 
@@ -308,23 +323,6 @@ NESTED: dict[str, type[BaseModel]] = {
 """The model of a nested mapping, by its key or tag: the keys allowed in it."""
 
 
-_INCOMPLETE = ("missing", "too_short")
-_EXPECTED = {
-    "string_type": "text",
-    **dict.fromkeys(("int_type", "int_from_float"), "an integer"),
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "list_type": "a list",
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a mapping"),
-}
-_FIXED = {
-    "missing": "is missing.",
-    "too_short": "must not be empty.",
-    "string_too_short": "must not be empty.",
-    "string_pattern_mismatch": "must be 64 hexadecimal digits.",
-}
-
-
 def check_definition(
     section: str, node: Node, *, complete: bool = True
 ) -> tuple[dict[str, Any], list[Problem]]:
@@ -361,17 +359,21 @@ def _problem(section: str, details: Any, node: Node) -> Problem:
     if kind == "extra_forbidden":
         nested = [NESTED[key] for key in location[:-1] if key in NESTED]
         record = nested[-1] if nested else SCHEMAS[section]
-        known = [*record.model_fields, *(() if nested else NOT_INHERITED)]
-        near = did_you_mean(str(path[-1]), known)
+        allowed = [*record.model_fields, *(() if nested else NOT_INHERITED)]
+        near = did_you_mean(str(path[-1]), allowed)
         if not near:
-            return Problem(path, f"unknown key. Allowed: {', '.join(sorted(known))}.")
+            return Problem(path, f"unknown key. Allowed: {', '.join(sorted(allowed))}.")
         return Problem(path, f"unknown key.{near}", meant=(*path[:-1], near.split('"')[1]))
     if location[-1] == "[key]":
         return Problem(path, "the key must be text; put it in quotes.")
     if "index" in context:
         path = (*path, context["index"])
-    written, found = node.nearest(path)
-    got = describe_value(written.value, written.text) if found else describe_value(details["input"])
+    written, is_written = node.nearest(path)
+    got = (
+        describe_value(written.value, written.text)
+        if is_written
+        else describe_value(details["input"])
+    )
     return Problem(path, _message(details, got), incomplete=kind in _INCOMPLETE)
 
 
@@ -410,9 +412,9 @@ def _data_problems(section: str, data: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _one_place(data: dict[str, Any], path: tuple[Key, ...]) -> Iterator[Problem]:
-    given = [key for key in data if key in PLACES_OF_DATA and data[key] is not None]
-    if not given:
+    places = [key for key in data if key in PLACES_OF_DATA and data[key] is not None]
+    if not places:
         yield Problem(path, f"needs one of {', '.join(PLACES_OF_DATA)}.", incomplete=True)
-    if len(given) > 1:
-        text = f"{' and '.join(given)} are mutually exclusive; keep one."
-        yield Problem((*path, given[1]), text)
+    if len(places) > 1:
+        text = f"{' and '.join(places)} are mutually exclusive; keep one."
+        yield Problem((*path, places[1]), text)

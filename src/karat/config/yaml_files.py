@@ -28,6 +28,29 @@ if TYPE_CHECKING:  # imported where a file is parsed
     from ruamel.yaml.error import MarkedYAMLError
 
 Key = str | int
+MAX_DEPTH = 50
+MAX_REPEATED = 10_000
+MAX_VALUES = 100_000
+MAX_BYTES = 1_000_000
+MAX_DIGITS = 100
+_TEXT = "tag:yaml.org,2002:str"
+_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", "+.inf"), float("inf")),
+    "-.inf": float("-inf"),
+    ".nan": float("nan"),
+}
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_YAML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+WIDEST = 80
+WIDEST_ALIGNED = 60
+_SAFE = re.compile(r"[A-Za-z0-9_.+/-]([A-Za-z0-9_.+@/(), '-]*[A-Za-z0-9_.+@/()-])?")
+_SAFE_IN_LIST = re.compile(r"[A-Za-z0-9_.+/-][A-Za-z0-9_.+@/-]*")
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+Line = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -90,10 +113,10 @@ class Node:
         """Return the node at a path and True, or its nearest existing parent and False."""
         node = self
         for key in path:
-            found = node.child(key)
-            if found is None:
+            child = node.child(key)
+            if child is None:
                 return node, False
-            node = found
+            node = child
         return node, True
 
     def plain(self) -> Any:
@@ -131,8 +154,8 @@ class Mistake:
     root: bool = False
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(text for text in (place, format_path(self.path), self.text) if text)
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(text for text in (where, format_path(self.path), self.text) if text)
 
     @property
     def place(self) -> tuple[Any, ...]:
@@ -186,25 +209,6 @@ def describe_value(value: Any, text: str = "") -> str:
 
 
 # -- reading --------------------------------------------------------------------------------
-
-MAX_DEPTH = 50
-MAX_REPEATED = 10_000
-MAX_VALUES = 100_000
-MAX_BYTES = 1_000_000
-MAX_DIGITS = 100
-
-_TEXT = "tag:yaml.org,2002:str"
-_WORDS = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys((".inf", "+.inf"), float("inf")),
-    "-.inf": float("-inf"),
-    ".nan": float("nan"),
-}
-_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NOT_YAML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class _Refused(Exception):
@@ -337,16 +341,16 @@ class _Builder:
         return node
 
     def _alias(self, anchor: str, line: int, depth: int) -> Node:
-        found = self._anchors.get(anchor)
-        if found is None:
+        anchored = self._anchors.get(anchor)
+        if anchored is None:
             raise _Refused(line, f"the alias *{anchor} refers to no value that ends before it.")
-        self._made += 1 + found[1]
-        self._repeated += 1 + found[1]
+        self._made += 1 + anchored[1]
+        self._repeated += 1 + anchored[1]
         if self._repeated > MAX_REPEATED:
             raise _Refused(line, f"the aliases repeat more than {MAX_REPEATED:,} values.")
-        if depth + _height(found[0]) >= MAX_DEPTH:
+        if depth + _height(anchored[0]) >= MAX_DEPTH:
             raise _Refused(line, f"nested more than {MAX_DEPTH} levels deep.")
-        return found[0]
+        return anchored[0]
 
     def _list(self, path: tuple[Key, ...], depth: int) -> list[Node]:
         nodes: list[Node] = []
@@ -388,15 +392,6 @@ def _height(node: Node) -> int:
 
 
 # -- writing --------------------------------------------------------------------------------
-
-WIDEST = 80
-WIDEST_ALIGNED = 60
-
-_SAFE = re.compile(r"[A-Za-z0-9_.+/-]([A-Za-z0-9_.+@/(), '-]*[A-Za-z0-9_.+@/()-])?")
-_SAFE_IN_LIST = re.compile(r"[A-Za-z0-9_.+/-][A-Za-z0-9_.+@/-]*")
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-
-Line = tuple[str, str]
 
 
 def show_definition(node: Node, defaults: Mapping[str, Any]) -> str:
@@ -494,9 +489,9 @@ def read_supplied(content: bytes, file: SourceFile) -> tuple[Node | None, list[M
 
 def read_kept(label: str, key: str) -> Any:
     """Return the JSON value that was kept under this label and key, or None."""
-    for place in _places(label):
+    for file in _places(label):
         with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
-            stored = json.loads(place.read_bytes())
+            stored = json.loads(file.read_bytes())
             if stored["key"] == key:
                 return stored["value"]
     return None
@@ -505,9 +500,9 @@ def read_kept(label: str, key: str) -> Any:
 def keep(label: str, key: str, value: Any) -> None:
     """Keep a JSON value under a label, for this key only; where nothing is writable, do nothing."""
     text = json.dumps({"key": key, "value": value}, separators=(",", ":"))
-    for place in _places(label)[sys.dont_write_bytecode :]:
+    for file in _places(label)[sys.dont_write_bytecode :]:
         with suppress(OSError, KaratError):
-            write_atomic(place, text)
+            write_atomic(file, text)
             return
 
 

@@ -26,6 +26,11 @@ from karat.core.numbers import (
 )
 from karat.errors import DataError, did_you_mean, warn_caller
 
+#: the type of an item of each modality
+ITEM_TYPES: dict[str, type] = {"column": pd.Series, "frame": pd.DataFrame}
+#: distinct cells in the text of a column, and rows in the text of a table
+SAMPLE_CELLS, SAMPLE_ROWS = 10, 3
+
 
 def check_table(table: Any, name: str) -> pd.DataFrame:
     """Return a table with a new index, or raise a DataError if it cannot be used."""
@@ -102,7 +107,7 @@ def _target_names(table: pd.DataFrame, target: Any) -> list[Any]:
         return parts if several else [target] if target in table.columns else []
     if not isinstance(target, list | tuple) or not target or len(target) == len(table):
         return []
-    texts = all(isinstance(each, str) and each in table.columns for each in target)
+    texts = all(isinstance(name, str) and name in table.columns for name in target)
     return list(target) if texts else []
 
 
@@ -143,11 +148,11 @@ def require_columns(table: pd.DataFrame, columns: Sequence[Any], name: str) -> N
     """Refuse a table that lacks one of these columns."""
     for column in columns:
         if column not in table.columns:
-            known = [str(c) for c in table.columns]
+            headers = [str(c) for c in table.columns]
             raise DataError(
-                f'{name}: "{column}" is not a column.{did_you_mean(str(column), known)} '
-                f"It has: {', '.join(known[:20])}{' …' if len(known) > 20 else ''}"
-                f"{_header_hint(known, str(column))}",
+                f'{name}: "{column}" is not a column.{did_you_mean(str(column), headers)} '
+                f"It has: {', '.join(headers[:20])}{' …' if len(headers) > 20 else ''}"
+                f"{_header_hint(headers, str(column))}",
                 value=str(column),
             )
 
@@ -224,21 +229,23 @@ def parse_numbers(column: pd.Series, decimal: bool = False) -> tuple[pd.Series |
     True
     """
     cells = list(dict.fromkeys(cell for cell in column if isinstance(cell, str)))
-    found = written_numbers(cells) if any("," in cell for cell in cells) else None
-    if found is None or found.problem or found.unit or found.missing:
+    written = written_numbers(cells) if any("," in cell for cell in cells) else None
+    if written is None or written.problem or written.unit or written.missing:
         return None, ""
-    form = COMMAS if (found.decimal or (decimal and ",") or ".") == "," else POINTS
-    return as_numbers(column, found, form), f"{'decimal' if form is COMMAS else 'thousands'} commas"
+    form = COMMAS if (written.decimal or (decimal and ",") or ".") == "," else POINTS
+    return as_numbers(
+        column, written, form
+    ), f"{'decimal' if form is COMMAS else 'thousands'} commas"
 
 
-def as_numbers(column: pd.Series, found: WrittenNumbers, form: NumberFormat) -> pd.Series:
+def as_numbers(column: pd.Series, written: WrittenNumbers, form: NumberFormat) -> pd.Series:
     """Return a column of texts as the numbers in them, and other cells as they are.
 
     >>> as_numbers(pd.Series(["1,5 kg", "?"]), written_numbers(["1,5 kg", "?"]), COMMAS).tolist()
     [1.5, nan]
     """
-    numbers: dict[str, Any] = {cell: form.number(text) for cell, text in found.digits.items()}
-    numbers |= dict.fromkeys(found.missing, np.nan)
+    numbers: dict[str, Any] = {cell: form.number(text) for cell, text in written.digits.items()}
+    numbers |= dict.fromkeys(written.missing, np.nan)
     others = {cell: cell for cell in column.dropna().unique() if not isinstance(cell, str)}
     return pd.to_numeric(column.map(pd.Series(numbers | others, dtype=object).infer_objects()))
 
@@ -255,12 +262,15 @@ def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:
         return column
     if isinstance(column.dtype, pd.CategoricalDtype) or column.isna().any():
         return column
-    if not all(isinstance(cell, str) for cell in column):
+    if pd.api.types.infer_dtype(column, skipna=False) != "string":
         return column
-    numbers = pd.to_numeric(column, errors="coerce")
+    codes, cells = pd.factorize(column)
+    distinct = pd.Series(cells, dtype=object)
+    numbers = pd.to_numeric(distinct, errors="coerce")
     if numbers.isna().any():
-        numbers = numbers if (read := parse_numbers(column)[0]) is None else read
-    valid, labels = np.isfinite(numbers), column.nunique()
+        numbers = numbers if (read := parse_numbers(distinct)[0]) is None else read
+    numbers = numbers.iloc[codes].set_axis(column.index).rename(column.name)
+    valid, labels = np.isfinite(numbers), len(cells)
     if valid.all() and guess_kind(numbers.to_numpy()) == "regression":
         warn_caller(
             f"{where} is numbers written as text, {labels} distinct; taken as "
@@ -357,23 +367,23 @@ def put_last(classes: tuple[Any, ...], positive: Any, name: str) -> tuple[Any, .
     >>> put_last(("no", "yes"), "no", "churn")
     ('yes', 'no')
     """
-    known = ", ".join(map(str, classes[:20]))
-    found = [c for c in classes if str(c) == str(positive)]
-    found = found or [c for c in classes if c == positive]
-    if not found and isinstance(positive, bool):
-        found = [c for c in classes if str(c).casefold() == str(positive).casefold()]
-    if not found:
+    labels = ", ".join(map(str, classes[:20]))
+    matches = [c for c in classes if str(c) == str(positive)]
+    matches = matches or [c for c in classes if c == positive]
+    if not matches and isinstance(positive, bool):
+        matches = [c for c in classes if str(c).casefold() == str(positive).casefold()]
+    if not matches:
         near = did_you_mean(str(positive), [str(c) for c in classes])
         raise DataError(
-            f'{name}: the positive class "{positive}" is not a class.{near} Classes: {known}.',
+            f'{name}: the positive class "{positive}" is not a class.{near} Classes: {labels}.',
             value=str(positive),
         )
     if len(classes) != 2:
         raise DataError(
-            f"{name}: a positive class needs two classes, there are {len(classes)}: {known}.",
+            f"{name}: a positive class needs two classes, there are {len(classes)}: {labels}.",
             value=str(positive),
         )
-    return (*(c for c in classes if c is not found[0]), found[0])
+    return (*(c for c in classes if c is not matches[0]), matches[0])
 
 
 @dataclass(frozen=True)
@@ -436,7 +446,7 @@ def flatten_cells(cells: pd.Series, where: str) -> FieldCells:
     """
     if not holds_bags(cells):
         count = len(cells)
-        found = FieldCells(cells.to_numpy(), np.ones(count), np.ones(count, dtype=np.intp))
+        flat = FieldCells(cells.to_numpy(), np.ones(count), np.ones(count, dtype=np.intp))
     else:
         bags = [cell if isinstance(cell, Mapping) else {cell: 1.0} for cell in cells]
         ids = [key for bag in bags for key in bag]
@@ -447,33 +457,33 @@ def flatten_cells(cells: pd.Series, where: str) -> FieldCells:
         wrong = ~(np.isfinite(weights) & (weights > 0))
         if wrong.any():
             raise DataError(f"{where}: the weights of a bag must be > 0, got {weights[wrong][0]}.")
-        found = FieldCells(
+        flat = FieldCells(
             np.fromiter(ids, dtype=object, count=len(ids)),
             weights,
             np.array([len(bag) for bag in bags], dtype=np.intp),
         )
-        if (found.sizes == 0).any():
-            question = int(np.argmin(found.sizes))
+        if (flat.sizes == 0).any():
+            question = int(np.argmin(flat.sizes))
             raise DataError(f"{where}: question {question} has an empty bag.")
-    empty = pd.isna(found.ids)
+    empty = pd.isna(flat.ids)
     if empty.any():
-        first = found.question(int(np.argmax(empty)))
+        first = flat.question(int(np.argmax(empty)))
         raise DataError(f"{where} is missing in {int(empty.sum())} rows (first: row {first}).")
-    return found
+    return flat
 
 
 def find_items(cells: pd.Series, items: pd.Index, where: str) -> Bags:
     """Return the positions of the items; an id that is not an item is an error."""
-    found = flatten_cells(cells, where)
-    rows = items.get_indexer(pd.Index(found.ids, tupleize_cols=False))
+    flat = flatten_cells(cells, where)
+    rows = items.get_indexer(pd.Index(flat.ids, tupleize_cols=False))
     if (rows < 0).any():
         position = int(np.argmax(rows < 0))
         raise DataError(
-            f'{where}: question {found.question(position)} refers to "{found.ids[position]}", '
+            f'{where}: question {flat.question(position)} refers to "{flat.ids[position]}", '
             f"which is not an item."
         )
-    offsets = np.concatenate([[0], np.cumsum(found.sizes)]).astype(np.intp)
-    return Bags(rows, offsets, found.weights)
+    offsets = np.concatenate([[0], np.cumsum(flat.sizes)]).astype(np.intp)
+    return Bags(rows, offsets, flat.weights)
 
 
 def column_type(column: pd.Series) -> str:
@@ -530,12 +540,6 @@ def cell_as_text(cell: Any) -> str:
 # -- items that are columns or whole tables ---------------------------------------------------
 
 
-#: the type of an item of each modality
-ITEM_TYPES: dict[str, type] = {"column": pd.Series, "frame": pd.DataFrame}
-#: distinct cells in the text of a column, and rows in the text of a table
-SAMPLE_CELLS, SAMPLE_ROWS = 10, 3
-
-
 class SharedFrame(pd.DataFrame):
     """The table of a column. pandas copies ``attrs`` with every operation, but not this table."""
 
@@ -550,8 +554,8 @@ def pack(items: Sequence[Any], ids: Iterable[Any]) -> pd.Series:
     [2, 1]
     """
     cells = np.empty(len(items), dtype=object)
-    for place, item in enumerate(items):  # one by one: numpy would stack equal shapes
-        cells[place] = item
+    for position, item in enumerate(items):  # one by one: numpy would stack equal shapes
+        cells[position] = item
     return pd.Series(cells, index=pd.Index(list(ids), dtype=object, tupleize_cols=False))
 
 
@@ -621,7 +625,7 @@ def find_targets(
         raise DataError(f"{name}: expected a mapping {wanted}, got {type(wrong).__name__}.")
     widths = [as_frame(table, str(table_id)).shape[1] for table_id, table in tables.items()]
     first = dict(zip(tables, np.cumsum([0, *widths]).tolist(), strict=False))
-    order = {table_id: place for place, table_id in enumerate(tables)}
+    order = {table_id: position for position, table_id in enumerate(tables)}
     several = {isinstance(key, tuple) for key in target}
     if len(several) > 1:
         raise DataError(f"{name}: the target mixes tables and (table, column) pairs.")
@@ -633,8 +637,8 @@ def find_targets(
         if table_id not in order:
             near = did_you_mean(str(table_id), list(map(str, order)))
             raise DataError(f'{name}: there is no table "{table_id}".{near}', value=str(table_id))
-        found = 0 if column is None else _position(tables[table_id], column, f"{name}: {table_id}")
-        places.append(order[table_id] if column is None else first[table_id] + found)
+        offset = 0 if column is None else _position(tables[table_id], column, f"{name}: {table_id}")
+        places.append(order[table_id] if column is None else first[table_id] + offset)
     return places, list(target.values())
 
 
@@ -645,12 +649,12 @@ def _position(table: Any, column: Any, where: str) -> int:
     if number and 0 <= column < len(headers):
         return int(column)
     wanted = header_text(column)
-    found = [place for place, header in enumerate(headers) if header == wanted]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    positions = [position for position, header in enumerate(headers) if header == wanted]
+    if len(positions) == 1:
+        return positions[0]
+    if positions:
         raise DataError(
-            f'{where} has {len(found)} columns with the header "{wanted}"; give the position.'
+            f'{where} has {len(positions)} columns with the header "{wanted}"; give the position.'
         )
     raise DataError(
         f'{where} has no column "{column}".{did_you_mean(wanted, headers)} It has: '
@@ -699,8 +703,8 @@ def table_names(items: pd.Series) -> np.ndarray:
     >>> table_names(column_items({"t": pd.DataFrame({"a": [1], "b": [2]})})).tolist()
     ['t', 't']
     """
-    own = (f"\0{item_id}" for item_id in items.index)
-    names = [c.attrs.get("table", alone) for c, alone in zip(items, own, strict=True)]
+    unique_names = (f"\0{item_id}" for item_id in items.index)
+    names = [c.attrs.get("table", alone) for c, alone in zip(items, unique_names, strict=True)]
     return np.array(names, dtype=object)
 
 
@@ -713,13 +717,13 @@ def sample_cells(column: pd.Series, cells: int = SAMPLE_CELLS) -> list[str]:
     >>> sample_cells(pd.Series(["b", None, "b", "a", "c"]), 2)
     ['b', 'a']
     """
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for text in cells_as_text(column):
-        if len(found) == cells:
+        if len(texts) == cells:
             break
         if text:
-            found[text] = None
-    return list(found)
+            texts[text] = None
+    return list(texts)
 
 
 def item_text(item: pd.Series | pd.DataFrame, cells: int = SAMPLE_CELLS) -> str:

@@ -170,10 +170,10 @@ class Dataset:
             )
         if self.target is not None and self.kind != "regression":
             allowed = self.items.index if self.kind == "items" else pd.Index(self.classes)
-            lost = allowed.get_indexer(pd.Index(self.target, tupleize_cols=False)) < 0
-            if lost.any():
+            unknown = allowed.get_indexer(pd.Index(self.target, tupleize_cols=False)) < 0
+            if unknown.any():
                 what = "not an item" if self.kind == "items" else "not one of its classes"
-                raise DataError(f'{self.name}: the target "{self.target[lost][0]}" is {what}.')
+                raise DataError(f'{self.name}: the target "{self.target[unknown][0]}" is {what}.')
 
     # -- constructors -----------------------------------------------------------------------
 
@@ -402,13 +402,13 @@ class Dataset:
         values, codes = _numbered([c.ids for c in cells] + ([truth] if kind == "items" else []))
         if modality == "text":
             items = pd.Series(values, dtype=object)
-            asked = {c: cells[i].renamed(codes[i]) for i, c in enumerate(fields)}
+            mentioned = {c: cells[i].renamed(codes[i]) for i, c in enumerate(fields)}
             truth = codes[-1] if kind == "items" else truth
         else:
             ids = pd.Index(values, tupleize_cols=False)
             items = pd.Series([label(t) for t in values] if label else values, index=ids)
-            asked = {c: frame[c].to_numpy() for c in fields}
-        questions = pd.DataFrame(asked)
+            mentioned = {c: frame[c].to_numpy() for c in fields}
+        questions = pd.DataFrame(mentioned)
         questions.index = questions.index if names is None else names
         data = cls(
             *(name, items, questions, truth, kind, modality),
@@ -544,8 +544,8 @@ class Dataset:
         """Return the numbers of rows and features, or those of questions and items."""
         if self.is_plain_table:
             return f"{len(self):,} rows, {count(self.items.shape[1], 'feature')}"
-        asked = count(len(self), "question")
-        return f"{asked} about {count(len(self.items), f'{self.modality} item')}"
+        questions = count(len(self), "question")
+        return f"{questions} about {count(len(self.items), f'{self.modality} item')}"
 
     @property
     def is_plain_table(self) -> bool:
@@ -585,10 +585,10 @@ class Dataset:
         """
         if self.kind == "items":
             return np.arange(len(self.items))
-        asked = np.zeros(len(self.items), dtype=bool)
+        is_mentioned = np.zeros(len(self.items), dtype=bool)
         for name in self.fields:
-            asked[self.mentions(name).rows] = True
-        return np.flatnonzero(asked)
+            is_mentioned[self.mentions(name).rows] = True
+        return np.flatnonzero(is_mentioned)
 
     def asked(self) -> np.ndarray:
         """Return the sorted positions of all query items.
@@ -655,8 +655,8 @@ class Dataset:
             return None
         places = self.items.index.get_indexer(pd.Index(self.passage_of, tupleize_cols=False))
         if (places < 0).any():
-            lost = self.passage_of[np.argmax(places < 0)]
-            raise DataError(f'{self.name}: passage_of names an unknown item "{lost}".')
+            unknown = self.passage_of[np.argmax(places < 0)]
+            raise DataError(f'{self.name}: passage_of names an unknown item "{unknown}".')
         return np.asarray(places)
 
     @cached_property
@@ -725,11 +725,11 @@ class Dataset:
     @cached_property
     def mentions_digest(self) -> str:
         """A hash of the items of all questions, cheaper than ``fingerprint``."""
-        found = hashlib.blake2b(repr(self.roles).encode(), digest_size=16)
+        digest = hashlib.blake2b(repr(self.roles).encode(), digest_size=16)
         for bags in self._mentions.values():  # type: ignore[attr-defined]
             for part in (bags.rows, bags.offsets, bags.weights):
-                found.update(f"{part.dtype} {part.shape}".encode() + part.tobytes())
-        return found.hexdigest()
+                digest.update(f"{part.dtype} {part.shape}".encode() + part.tobytes())
+        return digest.hexdigest()
 
     # -- subsets ----------------------------------------------------------------------------
 
@@ -935,8 +935,8 @@ def sample_rows(
         np.cumsum(counts) - counts, counts
     )
     # classes interleave in proportion: the place of a row is its quantile in its class
-    place = (turn + 0.5) / counts[codes]
-    return np.sort(shuffled[np.lexsort((place, turn > 0))[:wanted]])
+    quantile = (turn + 0.5) / counts[codes]
+    return np.sort(shuffled[np.lexsort((quantile, turn > 0))[:wanted]])
 
 
 def _choose_groups(
@@ -947,13 +947,13 @@ def _choose_groups(
     if nested:
         return list(order[: max(1, fitting)])
     chosen = list(order[:fitting])
-    left = wanted - int(sizes[chosen].sum())
+    remaining = wanted - int(sizes[chosen].sum())
     for group in order[fitting:]:
-        if left < sizes.min():
+        if remaining < sizes.min():
             break
-        if sizes[group] <= left:
+        if sizes[group] <= remaining:
             chosen.append(group)
-            left -= int(sizes[group])
+            remaining -= int(sizes[group])
     return chosen or [order[np.argmin(sizes[order])]]
 
 
@@ -964,8 +964,8 @@ def _group_order(
     order = rng.permutation(groups.max() + 1)
     if codes is None:
         return order
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
+    position = np.empty(len(order), dtype=np.intp)
+    position[order] = np.arange(len(order))
     shows = np.full(codes.max() + 1, len(order))
-    np.minimum.at(shows, codes, place[groups])
+    np.minimum.at(shows, codes, position[groups])
     return order[np.argsort(~np.isin(np.arange(len(order)), shows), kind="stable")]

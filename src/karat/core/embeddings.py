@@ -37,6 +37,13 @@ BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 BLOCK = 2**17
 #: returns the shared object of a name, made by the second argument on first use
 Keep = Callable[[str, Callable[[], Any]], Any]
+#: number of documents that are ranked again with ``rescore: true``
+RESCORED = 40
+#: largest number of 16 bits
+_MOST = float(np.finfo(np.float16).max)
+_NAME = re.compile(
+    r"(?P<base>.+)@(?:(?P<dimensions>\d+)d)?-?(?P<precision>float16|int8|binary)?(?P<rescore>-rescore)?"
+)
 
 
 @dataclass(frozen=True)
@@ -97,8 +104,8 @@ class Vectors:
         if not query or self.both is None or not len(self.both):
             return places
         second = np.searchsorted(self.both, positions)
-        found = np.append(self.both, -1)[second] == positions
-        return np.where(found, len(self.rows) + second, places)
+        is_in_both = np.append(self.both, -1)[second] == positions
+        return np.where(is_in_both, len(self.rows) + second, places)
 
     @cached_property
     def _all_known(self) -> bool:
@@ -111,9 +118,11 @@ class Vectors:
             if positions.min() >= 0 and positions.max() <= most:
                 return positions
         places = np.searchsorted(self.rows, positions)
-        lost = self.rows.take(places, mode="clip") != positions if len(self.rows) else places >= 0
-        if lost.any():
-            raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
+        missing = (
+            self.rows.take(places, mode="clip") != positions if len(self.rows) else places >= 0
+        )
+        if missing.any():
+            raise KeyError(f"no vector was computed for the item at {positions[missing][0]}.")
         return places
 
     def of(self, data: Dataset, field: str, read: bool = False) -> np.ndarray:
@@ -139,10 +148,10 @@ class Vectors:
         able = np.ones(len(data), dtype=bool)
         for name in data.fields:
             bags = data.mentions(name)
-            known = self.known(bags.rows)
+            has_vector = self.known(bags.rows)
             if self._all_known:
                 continue
-            able &= np.logical_or.reduceat(known, bags.offsets[:-1])
+            able &= np.logical_or.reduceat(has_vector, bags.offsets[:-1])
         return able
 
 
@@ -181,8 +190,8 @@ def align_rows(values: Any, items: Any, name: str) -> Any:
         return values
     if values.index.equals(index) or len(values) != len(index):  # the length is checked later
         return values
-    own = values.index.is_unique and index.is_unique and values.index.isin(index).all()
-    if own:
+    is_permutation = values.index.is_unique and index.is_unique and values.index.isin(index).all()
+    if is_permutation:
         return values.reindex(index)
     if values.index.equals(pd.RangeIndex(len(values))):
         return values
@@ -261,9 +270,9 @@ def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None)
     empty = (~finite).sum(axis=1)
     partly = (empty > 0) & (empty < matrix.shape[1])
     if partly.any():
-        row, place = where(partly)
+        row, which = where(partly)
         raise ContractError(
-            f"{name} returned NaN in part of a row ({place}: {empty[row]} of "
+            f"{name} returned NaN in part of a row ({which}: {empty[row]} of "
             f"{matrix.shape[1]}); an item without a vector must be a whole row of NaN."
         )
 
@@ -281,9 +290,9 @@ def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
     cells = np.asarray(items, dtype=object)
     if pd.api.types.infer_dtype(cells, skipna=False) != "string":
         pairs = zip(cells, pd.isna(cells), strict=True)
-        cells = np.array([None if lost else str(cell) for cell, lost in pairs], dtype=object)
-    codes, found = pd.factorize(cells)
-    return codes, list(map(str, found))
+        cells = np.array([None if missing else str(cell) for cell, missing in pairs], dtype=object)
+    codes, distinct = pd.factorize(cells)
+    return codes, list(map(str, distinct))
 
 
 def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -310,7 +319,7 @@ def encode(
     that ``uses_roles`` also gets the role of the texts, such as "query".
     """
     size = getattr(encoder, "chunk", CHUNK)
-    given = {"role": role} if role and uses_roles(encoder) else {}
+    options = {"role": role} if role and uses_roles(encoder) else {}
     order = np.arange(len(texts))
     if size is not None:
         order = np.argsort(-np.fromiter(map(len, texts), np.intp), kind="stable")
@@ -319,7 +328,7 @@ def encode(
         places = order[begin : begin + size] if size else order
         chunk = [texts[i] for i in places.tolist()]
         with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
-            values = _matrix(encoder.encode(chunk, **given), len(chunk), name)
+            values = _matrix(encoder.encode(chunk, **options), len(chunk), name)
             vectors = values.astype(np.float32, copy=False)
         _check_finite(vectors, name, chunk)
         rows = np.empty((len(texts), vectors.shape[1]), np.float32) if rows is None else rows
@@ -454,20 +463,12 @@ def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> V
 
 def transformed(encoder: Any, items: Any, name: str, role: str = "") -> np.ndarray:
     """Return the checked vectors of an encoder's ``transform``."""
-    given = {"role": role} if role else {}
-    values = align_rows(encoder.transform(items, **given), items, f"{name}.transform")
+    options = {"role": role} if role else {}
+    values = align_rows(encoder.transform(items, **options), items, f"{name}.transform")
     return check_vectors(values, len(items), f"{name}.transform")
 
 
 # -- variants -------------------------------------------------------------------------------
-
-#: number of documents that are ranked again with ``rescore: true``
-RESCORED = 40
-#: largest number of 16 bits
-_MOST = float(np.finfo(np.float16).max)
-_NAME = re.compile(
-    r"(?P<base>.+)@(?:(?P<dimensions>\d+)d)?-?(?P<precision>float16|int8|binary)?(?P<rescore>-rescore)?"
-)
 
 
 @dataclass(frozen=True)
@@ -505,12 +506,12 @@ class Variant:
         if self.dimensions is not None and self.dimensions > width:
             raise DefinitionError(too_many_dimensions(self.dimensions, width))
         shorter = self.dimensions is not None and self.dimensions < width
-        made = Compression(self, shorter and vectors.normalized)
+        compression = Compression(self, shorter and vectors.normalized)
         if self.precision != "int8":
-            return made
-        documents = _documents(train, made.shorten(vectors, keep))
+            return compression
+        documents = _documents(train, compression.shorten(vectors, keep))
         documents = documents if len(documents) else np.zeros((1, documents.shape[1]), np.float32)
-        return replace(made, low=documents.min(axis=0), high=documents.max(axis=0))
+        return replace(compression, low=documents.min(axis=0), high=documents.max(axis=0))
 
 
 def too_many_dimensions(dimensions: int, width: int) -> str:
@@ -553,7 +554,7 @@ class Compression:
     @property
     def key(self) -> str:
         """A hash that differs between compressions with different results."""
-        bounds = b"".join(each.tobytes() for each in (self.low, self.high) if each is not None)
+        bounds = b"".join(bound.tobytes() for bound in (self.low, self.high) if bound is not None)
         text = f"{self.variant} {self.normalize} {bounds.hex()}"
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -575,8 +576,9 @@ class Compression:
         """Return the first dimensions of vectors in 32 bits, made once if they are kept."""
 
         def make() -> Vectors:
-            known = vectors.vocabulary
-            vocabulary = None if known is None else (known[0], self.shortened(known[1]))
+            vocabulary = vectors.vocabulary
+            if vocabulary is not None:
+                vocabulary = (vocabulary[0], self.shortened(vocabulary[1]))
             return replace(vectors, matrix=self.shortened(vectors.matrix), vocabulary=vocabulary)
 
         name = f"short {self.variant.dimensions} {self.normalize}"
@@ -635,19 +637,19 @@ def make_variants(dimensions: Any = (), precision: Any = (), rescore: Any = Fals
 
     ``rescore`` is the number of documents that a search with one bit ranks again, or True.
 
-    >>> [each.label for each in make_variants([64], ["float32", "int8"])]
+    >>> [variant.label for variant in make_variants([64], ["float32", "int8"])]
     ['64d', '64d-int8']
     """
     widths, bits = _listed(dimensions), _listed(precision)
     messages = [
-        f"dimensions must be integers >= 1, got {each!r}."
-        for each in widths
-        if isinstance(each, bool) or not isinstance(each, Integral) or int(each) < 1
+        f"dimensions must be integers >= 1, got {width!r}."
+        for width in widths
+        if isinstance(width, bool) or not isinstance(width, Integral) or int(width) < 1
     ]
     messages += [
-        f"precision must be one of {', '.join(BITS)}, got {each!r}.{did_you_mean(str(each), BITS)}"
-        for each in bits
-        if not isinstance(each, str) or each not in BITS
+        f"precision must be one of {', '.join(BITS)}, got {kind!r}.{did_you_mean(str(kind), BITS)}"
+        for kind in bits
+        if not isinstance(kind, str) or kind not in BITS
     ]
     again = RESCORED if rescore is True else int(rescore) if _is_count(rescore) else None
     if again is None:
@@ -657,12 +659,12 @@ def make_variants(dimensions: Any = (), precision: Any = (), rescore: Any = Fals
     if messages:
         raise DefinitionError(*messages)
     chosen: list[int | None] = [*map(int, dict.fromkeys(widths))] or [None]
-    found = [
-        Variant(width, each, (again or 0) if each == "binary" else 0)
+    variants = [
+        Variant(width, kind, (again or 0) if kind == "binary" else 0)
         for width in chosen
-        for each in dict.fromkeys(bits or ["float32"])
+        for kind in dict.fromkeys(bits or ["float32"])
     ]
-    return [each for each in found if each.label]
+    return [variant for variant in variants if variant.label]
 
 
 def _listed(value: Any) -> list[Any]:
@@ -683,12 +685,12 @@ def split_name(name: str) -> tuple[str, Variant] | None:
     >>> split_name("minilm@128d-int8")
     ('minilm', Variant(dimensions=128, precision='int8', rescore=0))
     """
-    found = _NAME.fullmatch(name)
-    if found is None:
+    parts = _NAME.fullmatch(name)
+    if parts is None:
         return None
-    width, again = found["dimensions"], RESCORED if found["rescore"] else 0
+    width, again = parts["dimensions"], RESCORED if parts["rescore"] else 0
     try:
-        (variant,) = make_variants(int(width) if width else None, found["precision"], bool(again))
+        (variant,) = make_variants(int(width) if width else None, parts["precision"], bool(again))
     except (DefinitionError, ValueError):
         return None
-    return (found["base"], variant) if name == f"{found['base']}@{variant.label}" else None
+    return (parts["base"], variant) if name == f"{parts['base']}@{variant.label}" else None

@@ -33,6 +33,13 @@ SCRATCH = "karat-run-"
 LOCK = ".lock"
 #: days after which a temporary folder without a lock file counts as abandoned
 SCRATCH_DAYS = 7.0
+_PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
+#: the suffix of generated names
+_MADE = re.compile(r"-[0-9a-f]{12}$")
+PACKAGE_PREFIX = "package:"
+#: the content of a file may be this many times as large as the file, plus this many bytes
+MAX_RATIO, FREE_BYTES = 1_000, 32 * 1024**2
+ARROW = b"ARROW1\0\0"
 
 
 def cache_folder() -> Path:
@@ -52,10 +59,35 @@ def cache_folder() -> Path:
 def temporary_folder() -> Iterator[Path]:
     """Create a temporary folder for one run; remove those of killed runs."""
     remove_abandoned(Path(tempfile.gettempdir()), f"{SCRATCH}*-*", SCRATCH_DAYS)
-    prefix = f"{SCRATCH}{os.getpid()}-"
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-        with locked(Path(folder)):
-            yield Path(folder)
+    with locked_folder(f"{SCRATCH}{os.getpid()}-") as folder:
+        yield folder
+
+
+@contextmanager
+def locked_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """Create a folder with a lock, and remove it at the end.
+
+    The lock goes last: a process that is killed while it removes the folder leaves one that
+    ``remove_abandoned`` knows to be abandoned.
+    """
+    temporary = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
+    with temporary as name, locked(Path(name)):
+        try:
+            yield Path(name)
+        finally:
+            _remove_all_but_lock(Path(name))
+
+
+def _remove_all_but_lock(folder: Path) -> None:
+    with suppress(OSError):  # removed by another process
+        for path in folder.iterdir():
+            if path.name == LOCK:
+                continue
+            if stat.S_ISDIR(path.lstat().st_mode):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def file_locks() -> Any:
@@ -126,6 +158,7 @@ def _remove_if_abandoned(folder: Path, days: float, locks: Any) -> None:
         return
     try:
         locks.flock(descriptor, locks.LOCK_EX | locks.LOCK_NB)  # raises if it is held
+        _remove_all_but_lock(folder)  # a kill during the removal leaves the lock file
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(descriptor)
@@ -142,11 +175,6 @@ def private_folder(path: Path) -> Path:
             f"folder of your own."
         )
     return path
-
-
-_PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
-#: the suffix of generated names
-_MADE = re.compile(r"-[0-9a-f]{12}$")
 
 
 @lru_cache(maxsize=4096)
@@ -176,15 +204,15 @@ def safe_names(names: Iterable[str]) -> list[str]:
     >>> safe_names(["a/b", "Model", "model"])
     ['a_b-c14cddc033f6', 'Model', 'model-9372c470eead']
     """
-    found: list[str] = []
+    unique_names: list[str] = []
     taken: set[str] = set()
     for name in names:
-        made = safe_name(name)
-        if made.lower() in taken:
-            made = hashed_name(name)
-        taken.add(made.lower())
-        found.append(made)
-    return found
+        safe = safe_name(name)
+        if safe.lower() in taken:
+            safe = hashed_name(name)
+        taken.add(safe.lower())
+        unique_names.append(safe)
+    return unique_names
 
 
 def read_regular(path: str | Path) -> bytes:
@@ -221,9 +249,6 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-PACKAGE_PREFIX = "package:"
-
-
 def package_file(name: str) -> Path:
     """Return the path of a file or folder; ``"package:NAME/PATH"`` is in an installed package.
 
@@ -239,10 +264,6 @@ def package_file(name: str) -> Path:
         if path.exists():
             return path
     raise Declined(f"package {package} or its file {inner or 'folder'} not found")
-
-
-#: the content of a file may be this many times as large as the file, plus this many bytes
-MAX_RATIO, FREE_BYTES = 1_000, 32 * 1024**2
 
 
 def largest_content(path: Path) -> int:
@@ -274,7 +295,9 @@ def check_array(file: IO[bytes], size: int) -> None:
     if kind.hasobject:
         raise ValueError("an array of objects is not supported")
     content = math.prod(shape) * kind.itemsize
-    if min(shape, default=0) < 0 or not kind.itemsize or content != size - file.tell():
+    # an array without values has no content, whatever its other lengths are
+    possible = all(0 <= length <= sys.maxsize for length in shape)
+    if not possible or not kind.itemsize or content != size - file.tell():
         raise ValueError(f"shape {shape} and type {kind} do not match {size} bytes")
 
 
@@ -283,19 +306,19 @@ def check_parquet(path: Path) -> None:
     import pyarrow
     from pyarrow import compute, parquet
 
-    about = parquet.read_metadata(path)
-    columns = [about.schema.column(i) for i in range(about.num_columns)]
-    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    metadata = parquet.read_metadata(path)
+    columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     # pyarrow ends the process if the metadata of a chunk are damaged, so that they are read only
     # of lists, which may have more values than the table has rows
     repeated = [i for i, column in enumerate(columns) if column.max_repetition_level]
     chunks = [group.column(i) for group in groups for i in repeated if i < group.num_columns]
     size = sum(group.total_byte_size + 8 * group.num_rows * len(columns) for group in groups)
     size += sum(8 * chunk.num_values for chunk in chunks)
-    check_content(path, max(size, 8 * about.num_rows))
+    check_content(path, max(size, 8 * metadata.num_rows))
     # a dictionary may hold one long text, and the pages repeat it
     texts = {column.path for column in columns if column.physical_type == "BYTE_ARRAY"}
-    names = [name for name in about.schema.to_arrow_schema().names if name in texts]
+    names = [name for name in metadata.schema.to_arrow_schema().names if name in texts]
     for column in parquet.read_table(path, columns=names, read_dictionary=names).columns:
         column.validate(full=True)  # pyarrow does not check that texts are UTF-8
         for part in column.chunks:
@@ -321,9 +344,6 @@ def read_feather(path: Path) -> Any:
     return table
 
 
-ARROW = b"ARROW1\0\0"
-
-
 def _batch_size(message: Any) -> int:
     """Return the decompressed bytes of a batch of rows, from the FlatBuffers of its metadata."""
     try:
@@ -338,8 +358,8 @@ def _declared_size(message: Any) -> int:
     def place(table: int, field: int) -> int:
         """Return the position of a field of a table, or 0."""
         fields = table - struct.unpack_from("<i", data, table)[0]
-        known = 4 + 2 * field < struct.unpack_from("<H", data, fields)[0]
-        offset = struct.unpack_from("<H", data, fields + 4 + 2 * field)[0] if known else 0
+        is_set = 4 + 2 * field < struct.unpack_from("<H", data, fields)[0]
+        offset = struct.unpack_from("<H", data, fields + 4 + 2 * field)[0] if is_set else 0
         return table + offset if offset else 0
 
     def follow(position: int) -> int:
@@ -403,9 +423,9 @@ def _content(column: pd.Series) -> bytes:
         with suppress(UnicodeEncodeError):  # a lone surrogate cannot be encoded
             return named + _hashes(column)
     # 1 and "1" have the same hash in a mixed column, so the type is included
-    known: dict[int, str] = {}  # columns of one table share it
+    texts_of_values: dict[int, str] = {}  # columns of one table share it
     texts = [
-        cell_text(cell) + _attrs_text(getattr(cell, "attrs", {}), known)
+        cell_text(cell) + _attrs_text(getattr(cell, "attrs", {}), texts_of_values)
         if isinstance(cell, np.ndarray | pd.Series | pd.DataFrame)
         else f"{type(cell).__qualname__} {repr(cell)}"
         for cell in cells
@@ -413,14 +433,15 @@ def _content(column: pd.Series) -> bytes:
     return named + _hashes(pd.Series(texts, dtype=object))
 
 
-def _attrs_text(attrs: dict[Any, Any], known: dict[int, str]) -> str:
-    """Return the text of the attributes of a column or table; ``known`` are those of tables."""
+def _attrs_text(attrs: dict[Any, Any], texts_of_values: dict[int, str]) -> str:
+    """Return the text of the attributes of a column or table, and remember those of tables."""
     import pandas as pd
 
     parts = []
     for name, value in attrs.items():
         if isinstance(value, pd.DataFrame):
-            text = known.get(id(value)) or known.setdefault(id(value), cell_text(value))
+            text = texts_of_values.get(id(value)) or cell_text(value)
+            texts_of_values[id(value)] = text
         else:
             text = repr(value)
         parts.append(f" {name}={text}")
@@ -466,6 +487,6 @@ def _hashes(column: pd.Series) -> bytes:
     import pandas as pd
 
     # equal cells have equal hashes either way; a missing cell has another hash if not categorized
-    lost = column.dtype.kind == "O" and column.hasnans
-    hashed = pd.util.hash_pandas_object(column, index=False, categorize=lost)
+    has_missing = column.dtype.kind == "O" and column.hasnans
+    hashed = pd.util.hash_pandas_object(column, index=False, categorize=has_missing)
     return np.asarray(hashed, dtype=np.uint64).tobytes()

@@ -30,7 +30,7 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-class Output:
+class ChangingOutput:
     """An output of a notebook cell; ``show`` writes it, and later replaces it."""
 
     def __init__(self) -> None:
@@ -79,8 +79,8 @@ class PageFiles(list[Path]):
 
     def _repr_html_(self) -> str:
         start = [path for path in self if path.name == "index.html"][:1]
-        shown = "".join(PagePath(path)._repr_html_() for path in start)
-        return f"{shown}<p>{len(self):,} files</p>"
+        links = "".join(PagePath(path)._repr_html_() for path in start)
+        return f"{links}<p>{len(self):,} files</p>"
 
 
 def facts_html(title: str, facts: Mapping[str, Any], tables: Iterable[pd.DataFrame] = ()) -> str:
@@ -96,9 +96,9 @@ def facts_html(title: str, facts: Mapping[str, Any], tables: Iterable[pd.DataFra
         for name, value in facts.items()
         if value not in (None, "", ())
     )
-    shown = "".join(table_html(table) for table in tables)
+    tables_text = "".join(table_html(table) for table in tables)
     head = f"<p><strong>{escape(title)}</strong></p>"
-    return f"<div>{head}{f'<table>{rows}</table>' if rows else ''}{shown}</div>"
+    return f"<div>{head}{f'<table>{rows}</table>' if rows else ''}{tables_text}</div>"
 
 
 def table_html(table: pd.DataFrame, index: bool = False) -> str:

@@ -186,10 +186,10 @@ def _checked(numbers: WrittenNumbers) -> WrittenNumbers | None:
     neither = tuple(c for c, d in digits.items() if not POINTS.fits([d]) and not COMMAS.fits([d]))
     if neither:  # such as 1.2.3: a few among numbers are mistakes, many are something else
         few = len(neither) <= min(MOST_WORDS, WORDS_SHARE * len(digits))
-        kept = {cell: each for cell, each in digits.items() if cell not in neither}
-        return WrittenNumbers(kept, "", numbers.missing, "words", neither) if few else None
-    points = [cell for cell, each in digits.items() if not COMMAS.fits([each])]
-    commas = [cell for cell, each in digits.items() if not POINTS.fits([each])]
+        remaining = {cell: number for cell, number in digits.items() if cell not in neither}
+        return WrittenNumbers(remaining, "", numbers.missing, "words", neither) if few else None
+    points = [cell for cell, number in digits.items() if not COMMAS.fits([number])]
+    commas = [cell for cell, number in digits.items() if not POINTS.fits([number])]
     return WrittenNumbers(digits, numbers.unit, numbers.missing, "marks", (points[0], commas[0]))
 
 

@@ -29,6 +29,7 @@ FILE, ROWS_FILE = "predictions.csv", "rows.csv"
 #: the further columns; runs of earlier versions have them in ``predictions.csv``, after the target
 EXTRAS = ("group", "rank", "candidates", "question", "weight", "known", "key", "gain")
 _WHOLE = ("candidates", "question", "known")
+_CODES = ("true_codes", "answered_codes")
 _TEXT = ("classes", "items")
 #: extra columns that hold text
 TEXT_EXTRAS = ("group", "key")
@@ -87,9 +88,9 @@ class Predictions:
 
     def __post_init__(self) -> None:
         kinds = (("predictions", self.answers, ANSWERS), ("target", self.truths, TRUTHS))
-        for name, what, known in kinds:
-            if what not in known:
-                raise ContractError(f'{name} must be one of {", ".join(known)}, got "{what}".')
+        for name, what, allowed in kinds:
+            if what not in allowed:
+                raise ContractError(f'{name} must be one of {", ".join(allowed)}, got "{what}".')
             values = getattr(self, name)
             values = as_text(values) if what in _TEXT else _floats(values, name)
             object.__setattr__(self, name, values)
@@ -191,18 +192,34 @@ class Predictions:
         return np.asarray(chances[np.arange(len(self)), np.minimum(codes, len(self.classes))])
 
     def _codes(self, texts: np.ndarray) -> np.ndarray:
-        place = {label: i for i, label in enumerate(self.labels)}
-        return np.fromiter(map(place.__getitem__, texts.tolist()), np.intp, len(texts))
+        code_of = {label: i for i, label in enumerate(self.labels)}
+        return np.fromiter(map(code_of.__getitem__, texts.tolist()), np.intp, len(texts))
 
     # -- selecting and merging --------------------------------------------------------------
 
     def take(self, rows: np.ndarray) -> Predictions:
-        """Return some of the rows."""
-        cut: dict[str, Any] = {
+        """Return some of the rows, with what is already known about each of them."""
+        columns: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("predictions", "target", "probabilities", *EXTRAS)
         }
-        return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **cut)
+        kinds = {"answers": self.answers, "truths": self.truths, "classes": self.classes}
+        taken = object.__new__(Predictions)  # its columns are checked already
+        vars(taken).update(columns, **kinds, row_facts=self._facts_of(rows))
+        labels = vars(self).get("labels")
+        # other labels than the classes are those that occur, here perhaps fewer
+        if labels and (labels == self.classes or self.truths == "numbers"):
+            codes = {name: vars(self)[name][rows] for name in _CODES if name in vars(self)}
+            vars(taken).update(codes, labels=labels)
+        return taken
+
+    def _facts_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: values[rows] for name, values in self.row_facts.items()}
+
+    @cached_property
+    def row_facts(self) -> dict[str, np.ndarray]:
+        """What metrics computed for each row, by name; ``take`` keeps it."""
+        return {}
 
     def covered(self, by_group: bool = False) -> Predictions:
         """Return the rows with ``known`` 1, or all rows of groups that have one."""
@@ -213,18 +230,18 @@ class Predictions:
             covered = np.isin(self.group, self.group[covered])
         return self.take(np.flatnonzero(covered))
 
-    def merged(self, other: Predictions, own: np.ndarray) -> Predictions:
-        """Return the rows of both, in order: this one's where ``own`` is true."""
-        place = np.empty(len(own), dtype=np.intp)
-        place[np.flatnonzero(own)] = np.arange(len(self))
-        place[np.flatnonzero(~own)] = len(self) + np.arange(len(other))
+    def merged(self, other: Predictions, is_first: np.ndarray) -> Predictions:
+        """Return the rows of both, in order: this one's where ``is_first`` is true."""
+        position = np.empty(len(is_first), dtype=np.intp)
+        position[np.flatnonzero(is_first)] = np.arange(len(self))
+        position[np.flatnonzero(~is_first)] = len(self) + np.arange(len(other))
         both: dict[str, Any] = {}
         for name in ("predictions", "target", "probabilities", *EXTRAS):
             pair = [getattr(self, name), getattr(other, name)]
             if sum(values is None for values in pair) == 1:
                 raise ContractError(f"{name} are given for some of the questions only.")
             if pair[0] is not None:
-                both[name] = np.concatenate(pair, dtype=pair[0].dtype)[place]
+                both[name] = np.concatenate(pair, dtype=pair[0].dtype)[position]
         return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **both)
 
     # -- the file ---------------------------------------------------------------------------
@@ -284,7 +301,9 @@ class Predictions:
         if chances and sorted(labels) == sorted(classes):  # as the metadata has them
             chances = [chances[labels.index(label)] for label in classes]
             labels = list(classes)
-        given = _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
+        class_chances = (
+            _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
+        )
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
         names, more = _columns(rows) if rows else ([], [])
         if more and len(more[0]) != len(columns[at]):
@@ -298,7 +317,7 @@ class Predictions:
             answers=answers,
             truths=truths,
             classes=tuple(labels) if chances else tuple(classes),
-            probabilities=given,
+            probabilities=class_chances,
             **{name: extras.get(name) for name in EXTRAS},
         )
 
@@ -317,7 +336,9 @@ def alphabetical(labels: Sequence[str]) -> list[int]:
     >>> alphabetical(["B", "a", "b"])
     [1, 0, 2]
     """
-    return sorted(range(len(labels)), key=lambda place: (labels[place].lower(), labels[place]))
+    return sorted(
+        range(len(labels)), key=lambda position: (labels[position].lower(), labels[position])
+    )
 
 
 def _csv(header: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
@@ -329,9 +350,28 @@ def _csv(header: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
 
 def _columns(text: str) -> tuple[list[str], list[np.ndarray]]:
     """Return the header and the columns of a file."""
+    if (plain := _plain_columns(text)) is not None:
+        return plain
     header, *body = _rows(text)
     columns = [np.array(cells, dtype=object) for cells in zip(*body, strict=True)]
     return header, columns or [np.array([], dtype=object) for _ in header]
+
+
+def _plain_columns(text: str) -> tuple[list[str], list[np.ndarray]] | None:
+    """Return the header and the columns of a file without quotes; None if a row is damaged."""
+    if not text.endswith("\n") or '"' in text or "\r" in text:
+        return None
+    marks = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    marks = marks[(marks == ord(",")) | (marks == ord("\n"))]
+    width = int(np.argmax(marks == ord("\n"))) + 1
+    if len(marks) % width or "\n\n" in text:
+        return None
+    ends = marks.reshape(-1, width) == ord("\n")
+    if not ends[:, -1].all() or ends[:, :-1].any():
+        return None
+    cells = text[:-1].replace("\n", ",").split(",")
+    columns = [np.array(cells[width + place :: width], dtype=object) for place in range(width)]
+    return cells[:width], columns
 
 
 def as_text(labels: Any) -> np.ndarray:

@@ -77,8 +77,8 @@ class Registry:
 
     def own(self) -> dict[str, Any]:
         """Return the components that users registered."""
-        own = [name for name in self._parts if not self._origins[name].startswith("karat.")]
-        return {name: self._parts[name] for name in own}
+        names = [name for name in self._parts if not self._origins[name].startswith("karat.")]
+        return {name: self._parts[name] for name in names}
 
     def origin(self, name: str) -> str:
         """Return where a component is defined: a module path or an entry point."""
@@ -142,16 +142,16 @@ def load_object(path: str) -> Any:
     """
     module_name, _, attribute = path.partition(":")
     try:
-        found = _import_module(module_name)
+        loaded = _import_module(module_name)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            loaded = getattr(loaded, part)
     except KaratError:
         raise
     except Exception as error:  # importing a user's module may raise anything
         reason = f"{type(error).__name__}: {error}"
         hint = _path_hint(path) or _import_hint(error, module_name)
         raise DefinitionError(f'cannot load "{path}": {reason}.{hint}') from error
-    return found
+    return loaded
 
 
 def _import_hint(error: Exception, module: str) -> str:
@@ -258,23 +258,28 @@ def build(
         hint = did_you_mean(wrong[0], named)
         has = ", ".join(sorted(named - set(offers))) or "none"
         raise DefinitionError(f'{what} has no parameter "{wrong[0]}".{hint} It has: {has}.')
-    given = {**{name: value for name, value in offers.items() if name in named}, **params}
+    arguments = {**{name: value for name, value in offers.items() if name in named}, **params}
     if named:
         try:
-            _signature(part).bind(**given)
+            _signature(part).bind(**arguments)
         except TypeError as error:
             raise DefinitionError(f"{what}: {error}.") from error
-    return part(**given)
+    return part(**arguments)
 
 
 def _modules(package: str, names: str) -> list[str]:
     return [f"karat.{package}.{name}" for name in names.split()]
 
 
-models = Registry("model", _modules("models.contrib", "endpoints"))
+models = Registry("model")
 datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised rankings"))
-corruptions = Registry("corruption", _modules("corruptions", "noise"))
+corruptions = Registry(
+    "corruption",
+    _modules(
+        "corruptions", "row_noise missing_cells cell_noise column_noise text_noise vector_noise"
+    ),
+)
 heads = Registry("head", _modules("probes", "estimators"))
 splitters = Registry("splitter", ["karat.execution.splits"])
 composers = Registry("composer", ["karat.probes.trained"])
@@ -304,12 +309,18 @@ model_sources = Registry("model_source")
 corpora = Registry("corpus")
 #: functions that return the model of another library's object, or None if it is not theirs
 adapters = Registry("adapter")
+#: what a run may spend on a service, as classes of ``karat.core.services.ServiceAccount``
+accounts = Registry("account")
+#: functions of a plan that yield lines about what it would send to a service
+bills = Registry("bill")
 #: where jobs run, as classes of ``karat.execution.engine.Engine``
 engines = Registry("engine", ["karat.execution.engine"])
 #: how several calls divide a plan, as ``PlanParts`` of the same module
 plan_parts = Registry("plan_parts")
 #: sections of the page, as classes of ``karat.reporting.page_section``
 page_sections = Registry("page_section")
+#: checks of runs, as records of ``karat.analysis.checks.Rule`` under their codes
+checks = Registry("check")
 #: functions that print what karat plan tells on request
 plan_notes = Registry("plan_note")
 #: experiment trackers, as objects with ``check()`` and ``send(runs)``
@@ -343,10 +354,10 @@ def has_user_components() -> bool:
     return any(user_components().values())
 
 
-def register_user_components(given: Mapping[str, Mapping[str, Any]]) -> None:
+def register_user_components(components: Mapping[str, Mapping[str, Any]]) -> None:
     """Register components of another process."""
     for parts in ALL:
-        for name, part in given.get(parts.kind, {}).items():
+        for name, part in components.get(parts.kind, {}).items():
             parts.register(name, part)
 
 
@@ -384,7 +395,7 @@ def corruption(
     takes
         The modalities: ``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``.
     needs
-        Requirements on the data: names of ``karat.corruptions.view.NEEDS``.
+        Requirements on the data: names of ``karat.corruptions.needs.NEEDS``.
     range
         The lowest and the highest severity.
     """

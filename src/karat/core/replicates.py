@@ -44,13 +44,13 @@ def accepted_seed(seed: int) -> int:
     return seed % LIMIT if seed <= LIMIT else seed % (LARGEST_SEED + 1)
 
 
-def replicate_of(about: Mapping[str, Any]) -> int:
+def replicate_of(run_facts: Mapping[str, Any]) -> int:
     """Return which replicate the run of a ``run.json`` has; 0 is the first fit of each fold.
 
     >>> replicate_of({"model": "onehot"}), replicate_of({"model": "forest", "replicate": 2})
     (0, 2)
     """
-    return int(about.get("replicate") or 0)
+    return int(run_facts.get("replicate") or 0)
 
 
 def replicate_name(name: str, replicate: int) -> str:
@@ -71,14 +71,18 @@ def replicate_fact(replicate: int) -> dict[str, int]:
     return {"replicate": replicate} if replicate else {}
 
 
-def fit_seed(about: Mapping[str, Any]) -> Any:
+def fit_seed(run_facts: Mapping[str, Any]) -> Any:
     """Return the seed of a run, which tells runs of the same seed and replicate from others.
 
     >>> fit_seed({"seed": 42}), fit_seed({"seed": 42, "replicate": 2})
     (42, '42 (seed 3)')
     """
-    replicate = replicate_of(about)
-    return replicate_name(str(about.get("seed")), replicate) if replicate else about.get("seed")
+    replicate = replicate_of(run_facts)
+    return (
+        replicate_name(str(run_facts.get("seed")), replicate)
+        if replicate
+        else run_facts.get("seed")
+    )
 
 
 def seed_parameters(estimator: Any) -> list[str]:
@@ -109,8 +113,8 @@ def depends_on_seed(estimator: Any, kind: str = "") -> bool:
 
 def _parameters(estimator: Any) -> Mapping[str, Any]:
     if hasattr(estimator, "get_params") and not isinstance(estimator, type):
-        found: Mapping[str, Any] = estimator.get_params()
-        return found
+        parameters: Mapping[str, Any] = estimator.get_params()
+        return parameters
     return getattr(estimator, "__dict__", {})
 
 

@@ -29,17 +29,17 @@ def wrong_folds(folds: Any) -> str:
 
     >>> wrong_folds(10), wrong_folds(None)
     ('', '')
-    >>> wrong_folds([0, 1])
-    'folds is the number of folds, an integer >= 2, got [0, 1]; only_folds=[0, 1] runs these.'
+    >>> wrong_folds([0, 1]).partition("; ")[2]
+    'karat.Only(folds=[0, 1]) runs these.'
     >>> wrong_folds(1).partition("; ")[2]
-    'only_folds=1 (--only-fold 1) runs this one.'
+    'karat.Only(folds=1) (--only-fold 1) runs this one.'
     """
     is_number = isinstance(folds, Integral) and not isinstance(folds, bool)
     if folds is None or (is_number and FEWEST_FOLDS <= folds < 2**31):
         return ""
     several = isinstance(folds, list | tuple) and all(isinstance(fold, int) for fold in folds)
     option = "" if several else f" (--only-fold {folds})"
-    hint = f"; only_folds={folds!r}{option} runs {'these' if several else 'this one'}"
+    hint = f"; karat.Only(folds={folds!r}){option} runs {'these' if several else 'this one'}"
     is_which = (is_number and 0 <= folds < FEWEST_FOLDS) or (several and len(folds) > 0)
     text = f"folds is the number of folds, an integer >= {FEWEST_FOLDS}, got {folds!r}"
     return f"{text}{hint if is_which else ''}."
@@ -225,11 +225,11 @@ class Task:
 
     def _checked_metrics(self) -> tuple[str, ...]:
         single = isinstance(self.metrics, str) or callable(self.metrics)
-        given: Any = (self.metrics,) if single else self.metrics
-        if isinstance(given, Mapping) or not isinstance(given, Iterable):
-            raise self._error(f"metrics must be a list of names, got {given!r}.")
+        metrics: Any = (self.metrics,) if single else self.metrics
+        if isinstance(metrics, Mapping) or not isinstance(metrics, Iterable):
+            raise self._error(f"metrics must be a list of names, got {metrics!r}.")
         names = []
-        for metric in given:
+        for metric in metrics:
             if not isinstance(metric, str) and not callable(metric):
                 raise self._error(f"a metric must be a name or a function, got {metric!r}.")
             name = metric if isinstance(metric, str) else _function_name(metric)
@@ -254,9 +254,9 @@ class Task:
         if not isinstance(self.corruptions, Mapping):
             raise self._error("corruptions must be a mapping {name: [severities]}.")
         chosen = {}
-        for name, given in self.corruptions.items():
-            several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
-            values: list[Any] = list(given) if several else [given]
+        for name, severities in self.corruptions.items():
+            several = isinstance(severities, Iterable) and not isinstance(severities, str | Mapping)
+            values: list[Any] = list(severities) if several else [severities]
             for value in values:
                 number = isinstance(value, Real) and not isinstance(value, bool)
                 if not number or not 0 <= value < math.inf:

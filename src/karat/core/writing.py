@@ -13,7 +13,6 @@ import platform
 import re
 import shutil
 import stat
-import tempfile
 import threading
 import time
 import zlib
@@ -22,7 +21,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from karat.core.files import locked, remove_abandoned
+from karat.core.files import locked_folder, remove_abandoned
 from karat.errors import DiskFull
 
 #: errors of a full disk, of a quota and of a limit of the size of files
@@ -118,9 +117,8 @@ def draft_folder(parent: Path) -> Iterator[Path]:
         with full_disk_explained(parent):
             parent.mkdir(parents=True, exist_ok=True)
             remove_drafts(parent)
-            made = tempfile.TemporaryDirectory(prefix=DRAFT, dir=parent, ignore_cleanup_errors=True)
-            with made as folder, locked(Path(folder)):
-                yield Path(folder)
+            with locked_folder(DRAFT, parent) as folder:
+                yield folder
     except DiskFull as full:
         # the message names the folder, not a draft in it
         raise DiskFull(str(parent), full.reason) from full

@@ -2,5 +2,9 @@
 
 from karat.core import lazy_names
 
-_MODULES = {"noise": "outliers", "view": "changed_share check_severity unmet_reason"}
+_MODULES = {
+    "cell_noise": "outliers",
+    "changed_cells": "changed_share",
+    "needs": "check_severity unmet_reason",
+}
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -53,13 +53,13 @@ def data_from_arrays(
     table = _frame(X)
     name = _name_of(table, target)
     values = {"group": groups, "weight": sample_weight}
-    columns = {key: each for key, each in values.items() if isinstance(each, str)}
+    columns = {key: column for key, column in values.items() if isinstance(column, str)}
     group, weight = columns.get("group"), columns.get("weight")
     require_columns(table, list(columns.values()), name)
     arrays: dict[str, Any] = {
-        key: _values(each, len(table), key, name)
-        for key, each in {**values, "part": part}.items()
-        if each is not None and key not in columns
+        key: _values(column, len(table), key, name)
+        for key, column in {**values, "part": part}.items()
+        if column is not None and key not in columns
     }
     if not is_frame and not isinstance(target, str):
         target = np.asarray(target)  # rows of an array have no names to match
@@ -131,13 +131,13 @@ def _joined_values(target: Any, part: np.ndarray) -> Any:
     if isinstance(target, str):
         return target
     sizes = [int((part == name).sum()) for name in PARTS]
-    given = [np.asarray(values) for values in target] if isinstance(target, tuple) else []
-    if [len(values) for values in given] != sizes:
+    arrays = [np.asarray(values) for values in target] if isinstance(target, tuple) else []
+    if [len(values) for values in arrays] != sizes:
         raise DataError(
             f"the target of a train and a test part must be a column, or a pair of {sizes[0]} and "
             f"{sizes[1]} values."
         )
-    return np.concatenate(given)
+    return np.concatenate(arrays)
 
 
 def _frame(X: Any) -> pd.DataFrame:
@@ -160,8 +160,8 @@ def _frame(X: Any) -> pd.DataFrame:
     return pd.DataFrame(values, columns=[f"x{number}" for number in range(values.shape[1])])
 
 
-def _values(given: Any, rows: int, what: str, name: str) -> np.ndarray:
-    values = np.asarray(given)
+def _values(column: Any, rows: int, what: str, name: str) -> np.ndarray:
+    values = np.asarray(column)
     if values.shape != (rows,):
         raise DataError(f"{name}: {what} must have {rows} values, one per row, got {len(values)}.")
     return values

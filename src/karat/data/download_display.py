@@ -32,9 +32,9 @@ class Download(Protocol):
 
 
 @contextlib.contextmanager
-def shown_downloads(shown: bool = True) -> Iterator[None]:
+def shown_downloads(show: bool = True) -> Iterator[None]:
     """Show the downloads inside on standard error, or show none."""
-    token = _shown.set(shown)
+    token = _shown.set(show)
     try:
         yield
     finally:

@@ -9,7 +9,8 @@ from typing import Any
 
 from karat.core import registry
 from karat.core.dataset import Dataset
-from karat.data.download import fetch_first, sha256_of
+from karat.data.download import fetch_first
+from karat.data.file_sources import sha256_of
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 Files = Path | dict[str, Path]
@@ -62,14 +63,14 @@ class DataSpec:
     group_feature: bool = False
     infer: bool = False
 
-    def check_options(self, *known: str) -> None:
+    def check_options(self, *options: str) -> None:
         """Raise a DefinitionError for an option that the reader does not have."""
         for option in self.options:
-            if option not in known:
-                hint = did_you_mean(str(option), known)
+            if option not in options:
+                hint = did_you_mean(str(option), options)
                 raise DefinitionError(
                     f'{self.name}: the reader has no option "{option}".{hint} '
-                    f"Available: {', '.join(known) or 'none'}."
+                    f"Available: {', '.join(options) or 'none'}."
                 )
 
     def choice(self, option: str, *allowed: str) -> str:
@@ -101,9 +102,9 @@ def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None =
     depend on its name.
     """
     _check_origin(name, definition, ("path", "sources", "load"))
-    about = _about(definition)
+    facts = _about(definition)
     if definition.get("load"):
-        data = _call_loader(name, definition["load"], about, folder).with_drawn_by("name")
+        data = _call_loader(name, definition["load"], facts, folder).with_drawn_by("name")
         positive = definition.get("positive")
         return data if positive is None else data.with_positive(positive)
     files, origin = _files(name, definition, folder)
@@ -113,7 +114,7 @@ def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None =
         drop=tuple(definition.get("drop") or ()),
         fields=tuple(definition.get("fields") or ()),
         options=dict(definition.get("options") or {}),
-        about={**about, **origin},
+        about={**facts, **origin},
         group_feature=bool(definition.get("group_feature")),
         infer=bool(definition.get("path")),
         **values,
@@ -138,16 +139,16 @@ def _about(definition: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _check_origin(name: str, definition: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
-    given = [key for key in ("path", "sources", "load") if definition.get(key)]
-    if len(given) != 1 or given[0] not in allowed:
+    origins = [key for key in ("path", "sources", "load") if definition.get(key)]
+    if len(origins) != 1 or origins[0] not in allowed:
         raise DefinitionError(
             f"{name}: exactly one of {', '.join(allowed)} must be given, "
-            f"got {', '.join(given) or 'none'}."
+            f"got {', '.join(origins) or 'none'}."
         )
 
 
 def _call_loader(
-    name: str, load: str | Mapping[str, Any], about: Mapping[str, str], folder: Path | None
+    name: str, load: str | Mapping[str, Any], facts: Mapping[str, str], folder: Path | None
 ) -> Dataset:
     """Call a function that returns a dataset; ``folder``, if it takes one, is the YAML file's."""
     params = {"use": load} if isinstance(load, str) else dict(load)
@@ -158,7 +159,7 @@ def _call_loader(
     if folder is not None and "folder" in registry.accepts(function)[0]:
         params = {"folder": folder, **params}
     data = _check_result(function(name=name, **params), name, use)
-    return replace(data, about={**data.about, **about})
+    return replace(data, about={**data.about, **facts})
 
 
 def _check_result(data: Any, name: str, source: str) -> Dataset:
@@ -176,24 +177,24 @@ def _files(
         path, source = fetch_first(name, definition["sources"], _about(definition))
         sha256 = sha256_of(path) if path.is_file() else source.sha256
         return path, {"source": str(source), "sha256": sha256}
-    given = definition["path"]
-    files = _local(name, given, folder)
+    paths = definition["path"]
+    files = _local(name, paths, folder)
     if isinstance(files, dict):
         sums = [f"{part} {sha256_of(path)}" for part, path in files.items() if path.is_file()]
-        return files, {"source": ", ".join(map(str, given.values())), "sha256": ", ".join(sums)}
-    return files, {"source": str(given), "sha256": sha256_of(files) if files.is_file() else ""}
+        return files, {"source": ", ".join(map(str, paths.values())), "sha256": ", ".join(sums)}
+    return files, {"source": str(paths), "sha256": sha256_of(files) if files.is_file() else ""}
 
 
-def _local(name: str, given: Any, folder: Path | None) -> Files:
-    if isinstance(given, Mapping):
-        if sorted(given) != sorted(PARTS):
+def _local(name: str, path: Any, folder: Path | None) -> Files:
+    if isinstance(path, Mapping):
+        if sorted(path) != sorted(PARTS):
             raise DefinitionError(f"{name}: path must be one file or a mapping of train and test.")
-        return {part: _existing(name, given[part], folder) for part in PARTS}
-    return _existing(name, given, folder)
+        return {part: _existing(name, path[part], folder) for part in PARTS}
+    return _existing(name, path, folder)
 
 
-def _existing(name: str, given: str | Path, folder: Path | None) -> Path:
-    path = ((folder or Path()) / Path(given).expanduser()).absolute()
+def _existing(name: str, path_text: str | Path, folder: Path | None) -> Path:
+    path = ((folder or Path()) / Path(path_text).expanduser()).absolute()
     if not path.exists():
         near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise DataError(f"{name}: there is no file {path}.{did_you_mean(path.name, near)}")

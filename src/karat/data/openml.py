@@ -23,14 +23,19 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
 from karat.core.writing import write_atomic
-from karat.data import download as transfer
-from karat.data.download import offline, sha256_of
+from karat.data import http_download
+from karat.data.download import offline
 from karat.data.download_display import unmeasured_download_shown
+from karat.data.file_sources import sha256_of
 from karat.errors import DataError, DefinitionError, Unavailable
 
 API = "https://www.openml.org/api/v1/json"
 #: the supported task types of OpenML, by their ids
 KINDS = {1: "classification", 2: "regression"}
+#: the name of a task or a suite on the command line
+NAME = re.compile(r"openml/([ts])/(\d+)")
+#: the columns of a split file; those of learning curves also have ``sample``
+COLUMNS = ("type", "rowid", "repeat", "fold")
 
 
 def openml_table(
@@ -67,9 +72,9 @@ def openml_table(
             )
     if kind is None and target in table.columns:
         kind = "regression" if pd.api.types.is_numeric_dtype(table[target]) else "classification"
-    about = _about(details, data_id)
+    facts = _about(details, data_id)
     return Dataset.from_table(
-        table, target, name=name, kind=kind, group=group, drop=drop, about=about
+        table, target, name=name, kind=kind, group=group, drop=drop, about=facts
     )
 
 
@@ -103,14 +108,14 @@ def openml_suite(suite: int | str) -> list[OpenMLTable]:
     sources = [_source(task) for task in tasks]
     names = _names([int(source["data_set_id"]) for source in sources])
     counts = Counter(int(source["data_set_id"]) for source in sources)
-    found = []
+    tables = []
     for task, source in zip(tasks, sources, strict=True):
         task_id, data_id = int(task["task_id"]), int(source["data_set_id"])
         name = names.get(data_id, f"openml-{data_id}")
         name = name if counts[data_id] == 1 else f"{name}-{task_id}"
         kind = KINDS[int(task["task_type_id"])]
-        found.append(OpenMLTable(name, task_id, data_id, source["target_feature"], kind))
-    return found
+        tables.append(OpenMLTable(name, task_id, data_id, source["target_feature"], kind))
+    return tables
 
 
 # -- descriptions ---------------------------------------------------------------------------
@@ -122,8 +127,8 @@ def _ask(path: str, what: str) -> Any:
         raise Unavailable(f"OpenML's {what} is not in the cache; unset KARAT_OFFLINE to get it.")
     address = f"{API}/{path}"
     try:
-        with transfer.readable_errors(address), transfer.session() as http:
-            response = http.get(address, timeout=transfer.TIMEOUT)
+        with http_download.readable_errors(address), http_download.session() as http:
+            response = http.get(address, timeout=http_download.TIMEOUT)
             if response.status_code != 412:  # OpenML's answer for an unknown id
                 response.raise_for_status()
                 return response.json()
@@ -147,7 +152,7 @@ def _loosely(name: str) -> str:
 
 
 def _about(details: Mapping[str, Any], data_id: int) -> dict[str, str]:
-    about = {
+    facts = {
         "source": f"OpenML, data set {data_id} ({details['name']}, version {details['version']})",
         "version": details["version"],
         "md5": details["md5_checksum"],
@@ -155,7 +160,7 @@ def _about(details: Mapping[str, Any], data_id: int) -> dict[str, str]:
         "openml_license": details.get("licence"),
         "citation": details.get("citation"),
     }
-    return {key: str(value) for key, value in about.items() if value}
+    return {key: str(value) for key, value in facts.items() if value}
 
 
 def _source(task: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -190,8 +195,8 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
                 as_frame=True,
                 # the faster parser reads labels as text, with pandas 3 numeric ones as numbers
                 parser="liac-arff",
-                n_retries=transfer.ATTEMPTS,
-                delay=transfer.BACKOFF,
+                n_retries=http_download.ATTEMPTS,
+                delay=http_download.BACKOFF,
             )
     except (URLError, HTTPException, ConnectionError, TimeoutError) as error:
         raise Unavailable(f"{where} cannot be downloaded: {error}; try again later.") from error
@@ -210,7 +215,7 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
 def _limited_waits() -> Iterator[None]:
     """Set a timeout, for which scikit-learn's function has no argument."""
     before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(transfer.TIMEOUT[1])
+    socket.setdefaulttimeout(http_download.TIMEOUT[1])
     try:
         yield
     finally:
@@ -223,12 +228,6 @@ def _is_complete(home: Path) -> bool:
         return bool(files) and all(sha256_of(home / name) == sha for name, sha in files.items())
     except (OSError, ValueError, AttributeError):
         return False
-
-
-#: the name of a task or a suite on the command line
-NAME = re.compile(r"openml/([ts])/(\d+)")
-#: the columns of a split file; those of learning curves also have ``sample``
-COLUMNS = ("type", "rowid", "repeat", "fold")
 
 
 def openml_task(name: str, task_id: int) -> Dataset:
@@ -252,13 +251,13 @@ def openml_folds(data: Dataset, task_id: int) -> Iterator[tuple[np.ndarray, np.n
     Rows that are not in the dataset are ignored.
     """
     rows = data.questions[data.fields[0]].to_numpy()
-    place = pd.Series(np.arange(len(rows)), index=rows)
+    position = pd.Series(np.arange(len(rows)), index=rows)
     table = splits(task_id)
-    table = table[table["rowid"].isin(place.index)]
+    table = table[table["rowid"].isin(position.index)]
     by = ["repeat", "fold", *(["sample"] if "sample" in table.columns else [])]
     for key, fold in table.groupby(by, sort=True):
         train = (fold["type"] == "TRAIN").to_numpy()
-        positions = place.loc[fold["rowid"]].to_numpy()
+        positions = position.loc[fold["rowid"]].to_numpy()
         yield positions[train], positions[~train], int(key[0])
 
 
@@ -272,18 +271,18 @@ def openml_tasks_by_name(name: str) -> list[dict[str, Any]]:
         raise DefinitionError(f'"{name}" is invalid: expected openml/t/NUMBER or openml/s/NUMBER.')
     number = int(match[2])
     if match[1] == "s":
-        found = [(table.name, table.task_id) for table in openml_suite(number)]
+        tasks = [(table.name, table.task_id) for table in openml_suite(number)]
     else:
         data_id = int(_source(described(number))["data_set_id"])
         called = _names([data_id]).get(data_id, f"openml-{data_id}")
-        found = [(called, number)]
+        tasks = [(called, number)]
     return [
         {
             "name": called,
             "dataset": partial(openml_task, called, task_id),
             "split": {"use": f"{__name__}:openml_folds", "task_id": task_id},
         }
-        for called, task_id in found
+        for called, task_id in tasks
     ]
 
 
@@ -292,30 +291,30 @@ def openml_tasks_by_name(name: str) -> list[dict[str, Any]]:
 
 def described(task_id: int) -> Mapping[str, Any]:
     """Return OpenML's description of a task, which never changes, from the cache."""
-    place = _home(task_id) / "task.json"
-    if not place.is_file():
+    file = _home(task_id) / "task.json"
+    if not file.is_file():
         answer = _ask(f"task/{task_id}", f"task {task_id}")["task"]
-        write_atomic(place, json.dumps(answer))
-    details: Mapping[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+        write_atomic(file, json.dumps(answer))
+    details: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return details
 
 
 def splits(task_id: int) -> pd.DataFrame:
     """Return the rows of all folds of a task: type, rowid, repeat, fold, and sample if any."""
-    place = _home(task_id) / "splits.arff"
-    if not place.is_file():
-        procedures = [each.get("estimation_procedure", {}) for each in described(task_id)["input"]]
-        addresses = [each["data_splits_url"] for each in procedures if each.get("data_splits_url")]
+    file = _home(task_id) / "splits.arff"
+    if not file.is_file():
+        procedures = [part.get("estimation_procedure", {}) for part in described(task_id)["input"]]
+        addresses = [part["data_splits_url"] for part in procedures if part.get("data_splits_url")]
         if not addresses:
             raise DataError(f"OpenML's task {task_id} has no folds.")
         if offline():
             raise Unavailable(f"the folds of OpenML's task {task_id} are not in the cache.")
         try:
             name = f"the folds of OpenML's task {task_id}"
-            transfer.download(str(addresses[0]), place, name=name)
+            http_download.download(str(addresses[0]), file, name=name)
         except DataError as error:
             raise Unavailable(f"the folds of OpenML's task {task_id}: {error}.") from error
-    return read_splits(place.read_text(encoding="utf-8"), f"OpenML's task {task_id}")
+    return read_splits(file.read_text(encoding="utf-8"), f"OpenML's task {task_id}")
 
 
 def read_splits(text: str, what: str) -> pd.DataFrame:

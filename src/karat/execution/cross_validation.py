@@ -46,7 +46,7 @@ def _split_by(data: Dataset, cv: Any, seed: int) -> tuple[list[Any], str]:
     if isinstance(cv, int):
         if data.group is not None:
             raise DefinitionError(
-                f"cv={cv} divides groups, as in scikit-learn; use folds={cv}, or a splitter such "
+                f"cv={cv} divides groups, as in scikit-learn; leave it out, or use a splitter such "
                 f"as GroupKFold({cv})."
             )
         cv = check_cv(cv, data.target, classifier=data.kind == "classification")

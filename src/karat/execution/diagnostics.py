@@ -48,6 +48,8 @@ BY_CHANCE = 1e-3
 NEAR, NEAR_SHARE, NEIGHBORS = 0.02, 0.3, 10
 #: numbers of columns and of rows to search for near rows
 NEAR_COLUMNS, NEAR_ROWS = (3, 10), 1_000
+#: number of rows that show how far away the tenth neighbor is at most, and of pairs to compare
+FAR_ROWS, MOST_NEAR_PAIRS = 500, 2_000_000
 #: maximum number of sampled values of train and of test vectors, and of values read at once
 MOST_NUMBERS = 2**20
 #: maximum number of items compared with each other
@@ -173,10 +175,10 @@ class LibraryGuard:
 class _FastLook:
     """Finds out whether anything has changed, in half of the time that it takes to find what."""
 
-    def __init__(self, known: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
-        self._spaces = [known[full][0] for full in sizes]
+    def __init__(self, namespaces: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+        self._spaces = [namespaces[full][0] for full in sizes]
         self._sizes = list(sizes.values())
-        looks = [(names, keys, were) for names, keys, were in known.values() if keys]
+        looks = [(names, keys, were) for names, keys, were in namespaces.values() if keys]
         self._names = [names for names, _, _ in looks]
         # of one key, itemgetter would not return a tuple
         self._gets = [operator.itemgetter(*keys, keys[0]) for _, keys, _ in looks]
@@ -194,15 +196,15 @@ class _FastLook:
             return False
 
 
+#: the guard of this process
+guard = LibraryGuard()
+
+
 @functools.lru_cache(maxsize=1)
 def _homes(loaded: int) -> tuple[str, ...]:
     """Return the folders of trusted libraries, and the mark of generated code."""
     files = (getattr(sys.modules.get(name), "__file__", None) for name in ("os", *TRUSTED))
     return ("<", *(os.path.dirname(file) + os.sep for file in files if file))
-
-
-#: the guard of this process
-guard = LibraryGuard()
 
 
 def count_duplicates(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
@@ -237,8 +239,8 @@ def _equal_rows(items: pd.DataFrame | pd.Series) -> np.ndarray:
     if isinstance(items, pd.Series) or not len(items):
         return row_codes(items)
     codes, chance, ids = np.zeros(len(items), dtype=np.int64), float(len(items)), 0
-    for place in range(items.shape[1]):
-        column = items.iloc[:, place]
+    for column_number in range(items.shape[1]):
+        column = items.iloc[:, column_number]
         number = pd.api.types.is_float_dtype(column)
         cells = _coded(_rounded(column) if number else column)
         if not number and cells.max() == len(cells) - 1:
@@ -253,8 +255,8 @@ def _equal_rows(items: pd.DataFrame | pd.Series) -> np.ndarray:
 
 def _rounded(column: pd.Series) -> pd.Series:
     numbers = column.to_numpy(dtype=float, na_value=np.nan)
-    known = numbers[np.isfinite(numbers)]
-    scale = float(known.std()) if len(known) else 0.0
+    finite = numbers[np.isfinite(numbers)]
+    scale = float(finite.std()) if len(finite) else 0.0
     return pd.Series(np.round(numbers / (EQUAL_NUMBERS * scale)) if scale else numbers)
 
 
@@ -305,7 +307,7 @@ def count_classes(data: Dataset) -> dict[str, int]:
     if data.kind != "classification" or data.target is None:
         return {}
     counts = Counter(as_text(data.target).tolist())
-    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:MOST_CLASSES])
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CLASSES])
 
 
 def shared_entities(data: Dataset, folds: Sequence[Fold]) -> tuple[int, int, str] | None:
@@ -324,10 +326,10 @@ def shared_entities(data: Dataset, folds: Sequence[Fold]) -> tuple[int, int, str
         return _items_on_both_sides(data, folds), tested, "item"
     if not _is_table(data):
         return None
-    found = [(_crossing(codes, folds), tested, name) for name, codes in _keys(data)]
-    found.append((_near_rows(data, folds), tested, "nearly identical row"))
-    best = max(found, key=lambda each: each[0])
-    return best if best[0] or len(found) > 1 else None
+    candidates = [(_crossing(codes, folds), tested, name) for name, codes in _keys(data)]
+    candidates.append((_near_rows(data, folds), tested, "nearly identical row"))
+    best = max(candidates, key=lambda candidate: candidate[0])
+    return best if best[0] or len(candidates) > 1 else None
 
 
 def _near_rows(data: Dataset, folds: Sequence[Fold]) -> int:
@@ -335,35 +337,64 @@ def _near_rows(data: Dataset, folds: Sequence[Fold]) -> int:
     matrix = _continuous(data.frame())
     if matrix is None or not folds:
         return 0
+    chosen = evenly_spaced(np.arange(len(matrix)), NEAR_ROWS)
+    if _clearly_apart(matrix, chosen):
+        return 0
     from scipy.spatial import cKDTree
 
-    chosen = evenly_spaced(np.arange(len(matrix)), NEAR_ROWS)
     distances, neighbors = cKDTree(matrix).query(matrix[chosen], NEIGHBORS + 1)
     # the first neighbor is the row itself; equal rows are duplicates
     near = (distances[:, 1] < NEAR * distances[:, -1]) & (distances[:, 1] > EQUAL_NUMBERS)
     if near.mean() < NEAR_SHARE:
         return 0
-    found = 0
+    count = 0
     for fold in folds:
         test, train = np.isin(chosen, fold.test), np.isin(neighbors[:, 1], fold.train)
-        found += round(float((near & train)[test].mean()) * len(fold.test)) if test.any() else 0
-    return found
+        count += round(float((near & train)[test].mean()) * len(fold.test)) if test.any() else 0
+    return count
+
+
+def _clearly_apart(matrix: np.ndarray, chosen: np.ndarray) -> bool:
+    """Return whether too few of the chosen rows can have a nearly identical row.
+
+    A nearly identical row is within ``NEAR`` of the distance to the tenth neighbor, and the tenth
+    neighbor among a few rows is at least as far away as that among all. So only rows whose first
+    column differs by less than that are compared. False if they are many: a tree is faster then.
+    """
+    few = matrix[evenly_spaced(np.arange(len(matrix)), FAR_ROWS)]
+    rows = matrix[chosen]
+    squares = sum(
+        np.subtract.outer(rows[:, column], few[:, column]) ** 2 for column in range(rows.shape[1])
+    )
+    radius = NEAR * np.sqrt(np.partition(squares, NEIGHBORS, axis=1)[:, NEIGHBORS]) * (1 + 1e-9)
+    order = np.argsort(matrix[:, 0], kind="stable")
+    ordered = matrix[order, 0]
+    first = np.searchsorted(ordered, rows[:, 0] - radius, side="left")
+    counts = np.searchsorted(ordered, rows[:, 0] + radius, side="right") - first
+    if counts.sum() > MOST_NEAR_PAIRS:
+        return False
+    asking = np.repeat(np.arange(len(rows)), counts)
+    places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    answering = order[places]
+    distances = np.sqrt(((rows[asking] - matrix[answering]) ** 2).sum(axis=1))
+    near = (distances <= radius[asking]) & (answering != chosen[asking])
+    return bool(len(np.unique(asking[near])) < NEAR_SHARE * len(rows))
 
 
 def _continuous(table: pd.DataFrame) -> np.ndarray | None:
     """Return the standardized columns with most distinct numbers; None if there are too few."""
-    found = []
+    columns = []
     for _, column in table.items():
         if pd.api.types.is_float_dtype(column) and column.notna().all():
             numbers = column.to_numpy(dtype=float)
             distinct, spread = len(np.unique(numbers)), float(np.std(numbers))
             if 2 * distinct > len(numbers) and np.isfinite(spread) and spread > 0:
-                found.append((distinct, (numbers - numbers.mean()) / spread))
+                columns.append((distinct, (numbers - numbers.mean()) / spread))
     fewest, most = NEAR_COLUMNS
-    if len(found) < fewest or len(table) <= 2 * NEIGHBORS:
+    if len(columns) < fewest or len(table) <= 2 * NEIGHBORS:
         return None
-    found.sort(key=lambda each: -each[0])
-    return np.column_stack([numbers for _, numbers in found[:most]])
+    columns.sort(key=lambda pair: -pair[0])
+    return np.column_stack([numbers for _, numbers in columns[:most]])
 
 
 def _crossing(codes: np.ndarray, folds: Sequence[Fold]) -> int:
@@ -373,7 +404,7 @@ def _crossing(codes: np.ndarray, folds: Sequence[Fold]) -> int:
 
 
 def _items_on_both_sides(data: Dataset, folds: Sequence[Fold]) -> int:
-    found = 0
+    count = 0
     for fold in folds:
         train, test = data.take(fold.train), data.take(fold.test)
         seen = np.zeros(len(data.items), dtype=bool)
@@ -382,8 +413,8 @@ def _items_on_both_sides(data: Dataset, folds: Sequence[Fold]) -> int:
         for name in test.fields:
             bags = test.mentions(name)
             shared |= np.logical_or.reduceat(seen[bags.rows], bags.offsets[:-1])
-        found += int(shared.sum())
-    return found
+        count += int(shared.sum())
+    return count
 
 
 def _keys(data: Dataset) -> Iterator[tuple[str, np.ndarray]]:
@@ -413,7 +444,7 @@ def _is_date(column: pd.Series) -> bool:
     if pd.api.types.is_datetime64_any_dtype(column):
         return True
     texts = column.dropna().head(20)
-    if not len(texts) or not all(isinstance(each, str) for each in texts):
+    if not len(texts) or not all(isinstance(text, str) for text in texts):
         return False
     dates = texts.str.fullmatch(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
     return bool(dates.all())
@@ -539,7 +570,7 @@ def vector_facts(train: Side, test: Side) -> dict[str, Any]:
     facts: dict[str, Any] = {"dimensions": width}
     if parts:
         samples = [matrix[evenly_spaced(places, MOST_NUMBERS // width)] for matrix, places in parts]
-        squares = [np.einsum("ij,ij->i", each, each, dtype=np.float64) for each in samples]
+        squares = [np.einsum("ij,ij->i", sample, sample, dtype=np.float64) for sample in samples]
         lengths = np.sqrt(np.concatenate(squares * times))
         facts |= count_constant_dimensions(parts, samples)
         facts |= {"items": len(lengths), "zero": int((lengths == 0).sum())}
@@ -573,17 +604,17 @@ def count_constant_dimensions(
     """
     low = np.min([matrix.min(axis=0) for matrix in samples], axis=0)
     high = np.max([matrix.max(axis=0) for matrix in samples], axis=0)
-    left = np.flatnonzero(_still(low, high))
+    still = np.flatnonzero(_still(low, high))
     for matrix, places in parts:
         begin = 0
-        while begin < len(places) and len(left):
-            end = begin + max(MOST_NUMBERS // len(left), 1)
-            block = matrix[np.ix_(places[begin:end], left)]
-            low[left] = np.minimum(low[left], block.min(axis=0))
-            high[left] = np.maximum(high[left], block.max(axis=0))
-            left, begin = left[_still(low[left], high[left])], end
-    constant = int((low[left] == high[left]).sum())
-    return {"constant": constant, "nearly_dead": len(left) - constant}
+        while begin < len(places) and len(still):
+            end = begin + max(MOST_NUMBERS // len(still), 1)
+            block = matrix[np.ix_(places[begin:end], still)]
+            low[still] = np.minimum(low[still], block.min(axis=0))
+            high[still] = np.maximum(high[still], block.max(axis=0))
+            still, begin = still[_still(low[still], high[still])], end
+    constant = int((low[still] == high[still]).sum())
+    return {"constant": constant, "nearly_dead": len(still) - constant}
 
 
 def _still(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -612,7 +643,7 @@ def same_vectors(data: Dataset, vectors: Vectors) -> tuple[int, int]:
     return int(several[vector].sum()), len(rows)
 
 
-def unmatched_names(asked: Iterable[str], known: Iterable[str]) -> dict[str, Any]:
+def unmatched_names(requested: Iterable[str], available: Iterable[str]) -> dict[str, Any]:
     """Return examples of the names asked for and of those with a vector, and how they differ.
 
     ``cause`` names the smallest set of differences without which some names are equal, and is
@@ -621,24 +652,26 @@ def unmatched_names(asked: Iterable[str], known: Iterable[str]) -> dict[str, Any
     >>> unmatched_names(["http://dbpedia.org/resource/New_York"], ["rome", "new york"])["cause"]
     'prefix, case and underscores'
     """
-    asked, known = list(dict.fromkeys(asked)), list(dict.fromkeys(known))
-    if not known or not set(asked).isdisjoint(known):
+    requested, available = list(dict.fromkeys(requested)), list(dict.fromkeys(available))
+    if not available or not set(requested).isdisjoint(available):
         return {}
     sizes = range(1, len(NAME_DIFFERENCES) + 1)
-    for names in (each for size in sizes for each in combinations(NAME_DIFFERENCES, size)):
-        there = {_without(name, names): name for name in reversed(known)}
-        pairs = [(a, there[b]) for a in asked if (b := _without(a, names)) in there]
+    for names in (
+        differences for size in sizes for differences in combinations(NAME_DIFFERENCES, size)
+    ):
+        there = {_without(name, names): name for name in reversed(available)}
+        pairs = [(a, there[b]) for a in requested if (b := _without(a, names)) in there]
         if pairs:
             first, second = zip(*pairs[:EXAMPLES], strict=True)
             *others, last = names
             cause = f"{', '.join(others)} and {last}" if others else last
             return {"asked": list(first), "known": list(second), "cause": cause}
-    return {"asked": asked[:EXAMPLES], "known": known[:EXAMPLES], "cause": ""}
+    return {"asked": requested[:EXAMPLES], "known": available[:EXAMPLES], "cause": ""}
 
 
 def _without(name: str, differences: Iterable[str]) -> str:
-    for each in differences:
-        name = NAME_DIFFERENCES[each](name)
+    for difference in differences:
+        name = NAME_DIFFERENCES[difference](name)
     return name
 
 
@@ -659,12 +692,12 @@ def _estimators(whole: Any, seen: set[int], depth: int) -> Iterator[Any]:
         if not hasattr(whole, "fit") or isinstance(whole, type):
             return
         yield whole
-        own = getattr(whole, "__dict__", {})
-        fitted = [name for name in own if name.endswith("_") and name != "history_"]
-        inside = [own[name] for name in ("steps", *fitted) if name in own]
-    for each in inside:
-        if hasattr(each, "fit") or isinstance(each, Mapping | list | tuple):
-            yield from _estimators(each, seen, depth + 1)
+        attributes = getattr(whole, "__dict__", {})
+        fitted = [name for name in attributes if name.endswith("_") and name != "history_"]
+        inside = [attributes[name] for name in ("steps", *fitted) if name in attributes]
+    for part in inside:
+        if hasattr(part, "fit") or isinstance(part, Mapping | list | tuple):
+            yield from _estimators(part, seen, depth + 1)
 
 
 def _hit_limit(estimator: Any) -> bool:
@@ -692,16 +725,16 @@ def sample_csv(
     rng = np.random.default_rng([seed, crc32(f"map {test.name}".encode())])
     chosen = np.sort(rng.permutation(len(test))[:SAMPLE])
     rows = test.mentions(test.fields[0]).rows[chosen]
-    known = vectors.known(rows)
-    scores = principal(vectors.at(rows[known]).astype(np.float64))
+    with_vector = vectors.known(rows)
+    scores = principal(vectors.at(rows[with_vector]).astype(np.float64))
     if not scores.size:
         return None
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = [[]] * len(scores) if keys is None else [[key] for key in keys[chosen[known]]]
+    names = [[]] * len(scores) if keys is None else [[key] for key in keys[chosen[with_vector]]]
     components = [f"c{i}" for i in range(scores.shape[1])]
     writer.writerow(["label", *components, *([] if keys is None else ["key"])])
-    labels = _labels(test.take(chosen[known]))
+    labels = _labels(test.take(chosen[with_vector]))
     for label, row, name in zip(labels, scores.tolist(), names, strict=True):
         writer.writerow([label, *(f"{value:.5g}" for value in row), *name])
     return out.getvalue()

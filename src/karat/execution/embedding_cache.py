@@ -41,21 +41,23 @@ from karat.core.embeddings import (
     transformed,
 )
 from karat.core.files import cache_folder
+from karat.core.services import current_services, use_services
 from karat.core.usage import combined_usage
 from karat.core.writing import draft_folder, remove_drafts
 from karat.errors import DiskFull, KaratError
-from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
+from karat.execution.job import Job, read_stored_vectors, services_of
+from karat.execution.job_failure import JobFailure
+from karat.execution.object_store import ObjectStore
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
 from karat.models.adapters import keeps_vectors
-from karat.models.contrib.endpoint_account import current_account, use_account
 from karat.models.model import Model
 from karat.models.model_identity import encoder_identity
 from karat.models.searchers import stage_encoders, stage_model
 from karat.models.vector_files import VectorFile
 
 if TYPE_CHECKING:
-    from karat.execution.runner import Progress
+    from karat.execution.progress import Progress
 
 #: number of bytes of the hash of a text
 TEXT_HASH_BYTES = 16
@@ -70,7 +72,7 @@ class CacheEntry:
     """A cached matrix: its folder, its facts and its size on disk."""
 
     folder: Path
-    about: Mapping[str, Any]
+    facts: Mapping[str, Any]
     bytes: int
 
 
@@ -85,14 +87,14 @@ class CachedVectors:
 
 def text_hashes(texts: Iterable[str], prompt: str = "") -> list[bytes]:
     """Return the hashes of texts that are encoded with a prompt."""
-    blake, found = hashlib.blake2b, []
+    blake, hashes = hashlib.blake2b, []
     key = blake(prompt.encode("utf-8", "surrogatepass")).digest() if prompt else b""
     empty = blake(digest_size=TEXT_HASH_BYTES, key=key)
     for text in texts:  # a copy takes half of the time of a new hash
         one = empty.copy()
         one.update(text.encode("utf-8", "surrogatepass"))
-        found.append(one.digest())
-    return found
+        hashes.append(one.digest())
+    return hashes
 
 
 def _role_parts(order: RoleOrder) -> list[str]:
@@ -102,18 +104,18 @@ def _role_parts(order: RoleOrder) -> list[str]:
     return [json.dumps([list(order.prompts.items()), order.roles.tolist(), order.both.tolist()])]
 
 
-def checksum(folder: Path, about: Mapping[str, Any]) -> str:
+def checksum(folder: Path, entry_facts: Mapping[str, Any]) -> str:
     """Return a CRC-32 of the files of an entry and of its facts, without the stored checksum.
 
     It finds damage, for which a cryptographic hash is not needed; that takes five times as long.
     """
-    facts = {name: value for name, value in about.items() if name != "checksum"}
-    found = zlib.crc32(json.dumps(facts, sort_keys=True).encode())
+    facts = {name: value for name, value in entry_facts.items() if name != "checksum"}
+    code = zlib.crc32(json.dumps(facts, sort_keys=True).encode())
     for name in ("vectors.npy", "texts.npy"):
         with suppress(FileNotFoundError), (folder / name).open("rb") as file:
             while block := file.read(2**16):  # in the processor cache
-                found = zlib.crc32(block, found)
-    return f"crc32-{found:08x}"
+                code = zlib.crc32(block, code)
+    return f"crc32-{code:08x}"
 
 
 class VectorCache:
@@ -140,26 +142,26 @@ class VectorCache:
         """Return the facts and the matrix of an entry, None if it is missing or damaged."""
         folder = self.folder(key)
         try:
-            about, matrix = read_stored_vectors(folder)
-            if not isinstance(about, dict):
+            facts, matrix = read_stored_vectors(folder)
+            if not isinstance(facts, dict):
                 raise ValueError("about.json is no object")
-            if "checksum" not in about:
+            if "checksum" not in facts:
                 raise ValueError("it has no checksum")  # of an earlier version
-            if key not in self._verified and about["checksum"] != checksum(folder, about):
+            if key not in self._verified and facts["checksum"] != checksum(folder, facts):
                 raise ValueError("its checksum is wrong")
         except (ValueError, OSError, EOFError, RecursionError) as error:
             if folder.exists():
                 log.warning("%s in the vector cache is computed again: %s", folder, error)
             return {}, None
         self._verified.add(key)
-        return about, matrix
+        return facts, matrix
 
     def put(
-        self, key: str, matrix: np.ndarray, about: Mapping[str, Any], marks: Sequence[bytes] = ()
+        self, key: str, matrix: np.ndarray, facts: Mapping[str, Any], marks: Sequence[bytes] = ()
     ) -> Path:
         """Store a matrix and return its folder; an entry of another writer is not replaced.
 
-        With ``marks``, the hash of each row's text, texts are found in the family of ``about``.
+        With ``marks``, the hash of each row's text, texts are found in the family of ``facts``.
         """
         folder = self.folder(key)
         with draft_folder(folder.parent) as parent:
@@ -169,11 +171,11 @@ class VectorCache:
             if marks:
                 texts = np.frombuffer(b"".join(marks), dtype=f"V{TEXT_HASH_BYTES}")
                 np.save(draft / "texts.npy", texts, allow_pickle=False)
-            facts = {**about, "checksum": checksum(draft, about)}
-            (draft / "about.json").write_text(json.dumps(facts, indent=1))
+            checked_facts = {**facts, "checksum": checksum(draft, facts)}
+            (draft / "about.json").write_text(json.dumps(checked_facts, indent=1))
             self._place(draft, key)
         if marks:
-            family = self._family(str(about["family"]))
+            family = self._family(str(facts["family"]))
             family.mkdir(parents=True, exist_ok=True)
             (family / key).touch()
         return folder
@@ -187,20 +189,21 @@ class VectorCache:
         """Yield the cached vectors of these texts in a family, each text once."""
         folder = self._family(family)
         keys = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-        left = {each: place for place, each in enumerate(marks)} if keys else {}
+        missing = {mark: position for position, mark in enumerate(marks)} if keys else {}
         for key in keys:
             try:
-                texts = np.load(self.folder(key) / "texts.npy", allow_pickle=False) if left else ()
+                file = self.folder(key) / "texts.npy"
+                texts = np.load(file, allow_pickle=False) if missing else ()
             except (ValueError, OSError, EOFError):
                 continue
-            rows = [each.tobytes() for each in texts]
-            wanted = {each: row for row, each in reversed(list(enumerate(rows))) if each in left}
+            rows = [mark.tobytes() for mark in texts]
+            wanted = {mark: row for row, mark in reversed(list(enumerate(rows))) if mark in missing}
             # only entries that are used are read and verified
-            about, matrix = self._read(key) if wanted else ({}, None)
+            facts, matrix = self._read(key) if wanted else ({}, None)
             if matrix is None or len(texts) != len(matrix):
                 continue
-            places = np.array([left.pop(each) for each in wanted])
-            seconds = float(about.get("seconds", 0.0)) * len(wanted) / len(set(rows))
+            places = np.array([missing.pop(mark) for mark in wanted])
+            seconds = float(facts.get("seconds", 0.0)) * len(wanted) / len(set(rows))
             yield CachedVectors(places, matrix[list(wanted.values())], seconds)
 
     def _family(self, family: str) -> Path:
@@ -226,12 +229,12 @@ class VectorCache:
             if folder.name.startswith("."):
                 continue
             try:
-                about = json.loads((folder / "about.json").read_text())
+                facts = json.loads((folder / "about.json").read_text())
             except (OSError, ValueError, RecursionError):
                 continue  # partly removed or damaged
-            if isinstance(about, dict):
+            if isinstance(facts, dict):
                 unknown = {"model": "?", "dataset": "?", "shape": []}
-                yield CacheEntry(folder, {**unknown, **about}, _bytes_in(folder))
+                yield CacheEntry(folder, {**unknown, **facts}, _bytes_in(folder))
 
     def clear(self) -> int:
         """Remove all vectors and return the number of freed bytes."""
@@ -253,12 +256,12 @@ def _truncation(encoder: Any, data: Dataset, order: RoleOrder) -> dict[str, int]
     count = getattr(encoder, "count_truncated", None)
     if not callable(count):
         return {}
-    found = {"truncated": 0, "texts": 0}
+    counts = {"truncated": 0, "texts": 0}
     for role in dict.fromkeys(order.roles):
         texts = distinct_texts(data.items.iloc[order.places[order.roles == role]])[1]
-        found["truncated"] += count(texts, role)
-        found["texts"] += len(texts)
-    return found
+        counts["truncated"] += count(texts, role)
+        counts["texts"] += len(texts)
+    return counts
 
 
 def has_vectors(model: Model) -> bool:
@@ -285,7 +288,7 @@ class VectorStage:
         self.cache = VectorCache(cache_folder()) if keep else self.spare
         #: the fields of jobs by model, dataset and seed
         self.made: dict[tuple[str, str, int], dict[str, Any]] = {}
-        self._known_identities = identities or {}
+        self._planned_identities = identities or {}
         self._identities: dict[str, str] = {}
 
     def embedded(self, job: Job) -> Job:
@@ -294,7 +297,7 @@ class VectorStage:
             return job
         key = self.key(job)
         if key not in self.made:
-            with one_thread(), restored_process(), use_account(account_of(self.store)):
+            with one_thread(), restored_process(), use_services(services_of(self.store)):
                 self.made[key] = self.fields(job)
         return dataclasses.replace(job, **self.made[key])
 
@@ -308,21 +311,22 @@ class VectorStage:
         model, data = self.store.get(job.source), self.store.get(job.dataset)
         if model.role == "encoder":
             return self._embed(job, model, data)
-        made: list[dict[str, Any]] = []
+        stages: list[dict[str, Any]] = []
         for number, encoder in enumerate(stage_encoders(model.prototype), 1):
             try:
                 stage = stage_model(encoder)
             except KaratError as error:
-                return {"broken": Broken.by(error)}
+                return {"broken": JobFailure.by(error)}
             stage = dataclasses.replace(stage, name=model.name, depends_on=model.depends_on)
-            made.append(self._embed(job, stage, data, number))
-            if "broken" in made[-1]:
-                return made[-1]
-        once = {each["vectors"]: each for each in made}.values()
+            stages.append(self._embed(job, stage, data, number))
+            if "broken" in stages[-1]:
+                return stages[-1]
+        distinct = {fields["vectors"]: fields for fields in stages}.values()
+        usages = [fields["usage"] for fields in distinct if fields["usage"]]
         return {
-            "stages": tuple(each["vectors"] for each in made),
-            "usage": combined_usage([each["usage"] for each in once if each["usage"]]),
-            "embed_seconds": sum(each["embed_seconds"] or 0.0 for each in once),
+            "stages": tuple(fields["vectors"] for fields in stages),
+            "usage": combined_usage(usages),
+            "embed_seconds": sum(fields["embed_seconds"] or 0.0 for fields in distinct),
         }
 
     def _embed(self, job: Job, model: Model, data: Dataset, stage: int = 0) -> dict[str, Any]:
@@ -337,21 +341,21 @@ class VectorStage:
             key = f"{job.source} {stage} {data.kind} {seed}"
             # computed before the first use: some encoders change when used, and hashing may be slow
             if key not in self._identities:
-                known = None if stage else self._known_identities.get(model.name)
-                self._identities[key] = self._identity(model, encoder, known)
+                planned = None if stage else self._planned_identities.get(model.name)
+                self._identities[key] = self._identity(model, encoder, planned)
             identity = self._identities[key]
             order = role_order(encoder, data, np.arange(len(data.items)))
             folder = self._vectors(encoder, identity, model, (data, order))
-            about = read_stored_vectors(folder)[0]
-            places: dict[str, Any] = {"vectors": str(folder), "usage": about.get("usage")}
-            places["embed_seconds"] = about.get("seconds")
+            facts = read_stored_vectors(folder)[0]
+            places: dict[str, Any] = {"vectors": str(folder), "usage": facts.get("usage")}
+            places["embed_seconds"] = facts.get("seconds")
             if data.kind == "items" and callable(getattr(encoder, "vocabulary", None)):
                 places["vocabulary"] = str(self._vocabulary(encoder, identity, model))
             return places
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            broken = Broken.by(error)
+            broken = JobFailure.by(error)
             log.warning("%s cannot embed %s: %s", model.name, data.name, broken.info)
             return {"broken": broken}
         finally:
@@ -364,11 +368,12 @@ class VectorStage:
         stage.cache = self.spare
         return stage
 
-    def _identity(self, model: Model, encoder: Any, known: str | None) -> str:
+    def _identity(self, model: Model, encoder: Any, planned: str | None) -> str:
         whole = encoder is model.prototype and model.variant is None
         # vectors of a model without an identity are not found by later runs
-        found = known if whole else None
-        return found or encoder_identity(model, encoder) or os.urandom(16).hex()
+        return (
+            (planned if whole else None) or encoder_identity(model, encoder) or os.urandom(16).hex()
+        )
 
     def _vectors(
         self, encoder: Any, identity: str, model: Model, what: tuple[Dataset, RoleOrder]
@@ -385,13 +390,13 @@ class VectorStage:
         log.info("vectors of %s for %s: computing", model.name, data.name)
         begun = time.perf_counter()
         self.convert(encoder, identity, model)
-        about = {"model": model.name, "dataset": data.name}
-        with current_account().counting() as used:
+        entry = {"model": model.name, "dataset": data.name}
+        with current_services().counting() as used:
             if by_text:
-                known = {**about, "family": identity}
-                matrix, seconds, marks = self._texts(encoder, what, known)
+                entry["family"] = identity
+                matrix, seconds, marks = self._texts(encoder, what, entry)
             else:
-                known, marks = about, []
+                marks = []
                 matrix = order.matrix(
                     model.name,
                     lambda rows, role: transformed(
@@ -401,11 +406,11 @@ class VectorStage:
                 seconds = time.perf_counter() - begun
         # stored, because jobs that take the vectors from the cache report it too
         usage = used.facts() or _truncation(encoder, *what)
-        facts = {**known, "seconds": seconds, **({"usage": usage} if usage else {})}
+        facts = {**entry, "seconds": seconds, **({"usage": usage} if usage else {})}
         return self._put(key, matrix, facts, marks)
 
     def _texts(
-        self, encoder: Any, what: tuple[Dataset, RoleOrder], about: Mapping[str, Any]
+        self, encoder: Any, what: tuple[Dataset, RoleOrder], entry: Mapping[str, Any]
     ) -> tuple[np.ndarray, float, list[bytes]]:
         """Embed texts of which some may have been encoded before, for other data.
 
@@ -422,43 +427,43 @@ class VectorStage:
             hashes = text_hashes(texts, prompt)
             # the code of a missing text is -1
             marks[order.roles == role] = np.array([*hashes, _NO_TEXT], dtype=object)[codes]
-            matrix, spent = self._encoded(encoder, texts, about, (role, prompt), hashes)
+            matrix, spent = self._encoded(encoder, texts, entry, (role, prompt), hashes)
             seconds += spent
             return item_vectors(matrix, codes)
 
-        matrix = order.matrix(str(about["model"]), embed)
+        matrix = order.matrix(str(entry["model"]), embed)
         return matrix, seconds, marks.tolist()
 
     def _encoded(
         self,
         encoder: Any,
         texts: list[str],
-        about: Mapping[str, Any],
+        entry: Mapping[str, Any],
         role: tuple[str, str],
         marks: list[bytes],
     ) -> tuple[np.ndarray, float]:
         """Return the vectors of texts in a role with its prompt, and the time they took."""
-        name, family = str(about["model"]), str(about["family"])
+        name, family = str(entry["model"]), str(entry["family"])
         cached: list[CachedVectors] = []
         if not getattr(encoder, "keeps_vectors", False):
             # in the run's own folder if the cache is read-only
             cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
-        left = np.arange(len(texts))
+        missing = np.arange(len(texts))
         if cached:
-            left = np.setdiff1d(left, np.concatenate([each.places for each in cached]))
-        log.info("%s encodes %d of %d texts, the others are cached", name, len(left), len(texts))
+            missing = np.setdiff1d(missing, np.concatenate([part.places for part in cached]))
+        log.info("%s encodes %d of %d texts, the others are cached", name, len(missing), len(texts))
         if cached and self.cache is not self.spare:
-            self.progress.cached(len(texts) - len(left), len(texts))
+            self.progress.cached(len(texts) - len(missing), len(texts))
         begun = time.perf_counter()
-        new = [texts[i] for i in left] if cached else texts
+        new = [texts[i] for i in missing] if cached else texts
 
         def report(done: int) -> None:
             self.progress.encoded(done, len(new))
 
-        current_account().progress = report  # an endpoint reports each answer
+        current_services().progress = report  # a service reports each answer
         vectors = encode(encoder, new, name, report, role=role[0])
-        seconds = sum(each.seconds for each in cached) + time.perf_counter() - begun
-        parts = [*cached, CachedVectors(left, vectors, 0.0)]
+        seconds = sum(part.seconds for part in cached) + time.perf_counter() - begun
+        parts = [*cached, CachedVectors(missing, vectors, 0.0)]
         if len({part.vectors.shape[1] for part in parts if len(part.places)}) > 1:
             # the width of its vectors depends on the texts of a call, so it gets all in one call
             vectors = encode(encoder, texts, name, role=role[0])
@@ -484,8 +489,8 @@ class VectorStage:
             stored = self.cache.get(VectorCache.key("vocabulary", identity)) is not None
             if names is not None and encoder.is_text and not stored:
                 return encoder.read_only(names)
-            about, matrix = read_stored_vectors(self._vocabulary(encoder, identity, model))
-            encoder.use(about["ids"], matrix)
+            facts, matrix = read_stored_vectors(self._vocabulary(encoder, identity, model))
+            encoder.use(facts["ids"], matrix)
 
     def _vocabulary(self, encoder: Any, identity: str, model: Model) -> Path:
         key = VectorCache.key("vocabulary", identity)
@@ -493,18 +498,18 @@ class VectorStage:
             return self.cache.folder(key)
         ids, values = encoder.vocabulary()
         matrix = check_vectors(values, len(ids), f"{model.name}.vocabulary")
-        about = {"model": model.name, "dataset": ""}
+        entry = {"model": model.name, "dataset": ""}
         whole = [i if isinstance(i, int) else str(i) for i in np.asarray(ids, dtype=object)]
-        return self._put(key, matrix, {**about, "ids": whole})
+        return self._put(key, matrix, {**entry, "ids": whole})
 
     def _put(
-        self, key: str, matrix: np.ndarray, about: Mapping[str, Any], marks: Sequence[bytes] = ()
+        self, key: str, matrix: np.ndarray, entry: Mapping[str, Any], marks: Sequence[bytes] = ()
     ) -> Path:
-        about = {**about, "shape": list(matrix.shape)}
+        facts = {**entry, "shape": list(matrix.shape)}
         try:
-            return self.cache.put(key, matrix, about, marks)
+            return self.cache.put(key, matrix, facts, marks)
         except (OSError, DiskFull):
             if self.cache is self.spare:
                 raise
             log.warning("cannot write to the vector cache %s", self.cache.root)
-            return self.spare.put(key, matrix, about, marks)
+            return self.spare.put(key, matrix, facts, marks)

@@ -14,13 +14,15 @@ from karat.core.formatting import count
 from karat.core.registry import engine
 from karat.core.task import Suite
 from karat.errors import KaratError
-from karat.execution.job import Job, ObjectStore
+from karat.execution.job import Job
+from karat.execution.object_store import ObjectStore
 from karat.execution.plan import Plan
 from karat.execution.workers import Event, execute
 from karat.results.run import Run
 
 if TYPE_CHECKING:
-    from karat.execution.runner import Options, Progress
+    from karat.execution.progress import Progress
+    from karat.execution.session import Options
 
 #: the function that a worker calls with a job: it writes into the run folder
 WORK = "karat.execution.runner:work"

@@ -24,21 +24,23 @@ from karat.data.arrays import data_from_arrays, is_table_like
 from karat.data.download_display import shown_downloads
 from karat.data.readers.table_files import SUFFIXES, suffix_of
 from karat.errors import FAILURES, DataError, DefinitionError, JobsFailed, KaratWarning
+from karat.execution.arguments import (
+    Machines,
+    Only,
+    Output,
+    Variants,
+    check_on_failure,
+    explain_respelled,
+    run_settings,
+)
 from karat.execution.engine import PlanParts
 from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
+from karat.execution.progress import LineProgress, Progress, shown_progress
 from karat.execution.resources import Limits, restored_folder
-from karat.execution.runner import (
-    LineProgress,
-    Options,
-    Progress,
-    Session,
-    Stopped,
-    shown_progress,
-)
+from karat.execution.session import Options, Session, Stopped
 from karat.execution.takes import decline_untaken
-from karat.execution.workers import available_cores, one_thread
+from karat.execution.workers import one_thread
 from karat.models.model import Model, sklearn_tags
-from karat.models.searchers import stage_encoders
 from karat.models.vector_files import VectorFile
 from karat.results.load import FrozenRun, reason_nothing_ran
 from karat.results.run import Run
@@ -58,41 +60,24 @@ Tasks = str | Suite | Task | Iterable[str | Task]
 Files = Sequence[str | Path] | str | Path
 
 
+@explain_respelled
 def evaluate(
     models: Any,
     tasks: Any,
     target: Any = None,
     *,
     metrics: Any = (),
-    folds: int | None = None,
-    only_folds: int | Sequence[int] | None = None,
     cv: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    only: str | Sequence[str] | Only = (),
     seed: int = 42,
-    seeds: int = 1,
-    workers: int = 0,
-    n_jobs: int | None = None,
-    output: str | Path = "results",
-    constraint: str = "default",
-    only: str | Sequence[str] = (),
-    max_rows: int | None = None,
-    cache: bool = True,
-    resume: bool = False,
-    retry_failed: bool = False,
-    exit_on_error: bool = False,
-    inference: Sequence[int] = (),
-    engine: str = "local",
-    scheduler: str | None = None,
-    items: bool = True,
-    budget: float | None = None,
-    dimensions: int | Sequence[int] = (),
-    precision: str | Sequence[str] = (),
-    rescore: bool | int = False,
-    shard: str | None = None,
+    workers: int | Machines = 0,
+    output: str | Path | Output = "results",
+    resume: bool | str = False,
+    on_failure: str = "warn",
     define: Files = (),
     progress: Progress | bool | None = None,
-    raise_on_failure: bool = False,
 ) -> list[Run]:
     """Evaluate models on tasks, or on data as in scikit-learn: ``evaluate(model, X, y)``.
 
@@ -102,10 +87,11 @@ def evaluate(
 
     Parameters
     ----------
-    models : str, class, object, callable, path, mapping, or a list of these
+    models : str, class, object, callable, path, mapping, Variants, or a list of these
         Registered names, encoder or predictor classes and instances, functions that return
         vectors, scikit-learn pipelines, paths of vector files, vectors in memory. A mapping
-        assigns the names under which results are stored. None: the models that the suite defines.
+        assigns the names under which results are stored. ``Variants`` adds fewer dimensions,
+        fewer bits or more seeds to models. None: the models that the suite defines.
     tasks : str, Suite, Task, iterable of str and Task, array, frame, path, or pair of these
         The name of a suite, a suite, or tasks and names of tasks. With ``target``: the rows of a
         table, texts, or the path of a table file. A pair is a train and a test part.
@@ -115,85 +101,44 @@ def evaluate(
     metrics : str, function, or list of these, default=()
         Metrics instead of those of the tasks: names, or metric functions and scorers of
         scikit-learn. The first one ranks.
-    folds : int, optional
-        Number of folds of each task. Default: that of the task, 5 for new data. The rows are
-        shuffled by the seed, stratified by class, and groups are not divided.
-    only_folds : int or sequence of int, optional
-        Numbers of the folds to run, counted from 0. Default: all folds.
     cv : int, splitter, or list of pairs of rows, optional
-        Folds exactly as scikit-learn makes them, of data or of Task objects. A splitter without
-        ``random_state`` gets the seed.
+        Folds of data and Task objects, exactly as scikit-learn makes them; a splitter without
+        ``random_state`` gets the seed. Of named tasks, only their number can be set. Default: the
+        folds of each task; of new data 5, shuffled by the seed and stratified by class, which do
+        not divide groups.
     groups : str or array, optional
         A column of the data, or one value per row: groups that no fold divides.
     sample_weight : str or array, optional
         The same for the weight of each row in training and in metrics.
+    only : str, sequence of str, or Only, default=()
+        Names or patterns (``adult*``) of the tasks to run; ``Only`` also states folds and the
+        maximum number of rows. Empty: all tasks.
     seed : int, default=42
         Seed of splits, samples, corruptions and models. Fold ``i`` of a model uses ``seed + i``.
-    seeds : int, default=1
-        Number of fits of each fold by models that use a seed, on the same rows. Leaderboards show
-        the mean over them; a model without a seed is fitted once.
-    workers : int, default=0
-        Number of worker processes, at most one per core. A worker process runs jobs of one model
-        only. With 0, jobs without limits run in this process, and models share its global state.
-    n_jobs : int, optional
-        The same as in scikit-learn: -1 is one worker process per core.
-    output : str or Path, default="results"
-        Folder in which one run folder per model is written.
-    constraint : str, default="default"
-        Name of the constraint that limits time, memory, cores, folds and rows.
-    only : str or sequence of str, default=()
-        Names or patterns (``adult*``) of the tasks to run. Empty: all tasks.
-    max_rows : int, optional
-        Maximum number of rows per dataset.
-    cache : bool, default=True
-        Keep vectors of stateless encoders between runs.
-    resume : bool, default=False
-        Continue the latest matching run in ``output`` and run only what is missing or changed.
-    retry_failed : bool, default=False
-        With ``resume``, run failed jobs again.
-    exit_on_error : bool, default=False
-        Stop after the first failed job.
-    inference : sequence of int, default=()
-        Batch sizes for which inference is timed.
-    engine : {"local", "dask"}, default="local"
-        Where jobs run.
-    scheduler : str, optional
-        Address or scheduler file of a Dask cluster. Default with ``engine="dask"``: start a
-        cluster on this machine.
-    items : bool, default=True
-        Keep the texts or cells of the test items in the run folder, where the license of the data
-        allows it. They are shown by reports and ``compare_items``.
-    budget : float, optional
-        The most that this call may spend on endpoints, in dollars. Jobs whose vectors would cost
-        more are not run; ``resume=True`` runs them.
-    dimensions : int or sequence of int, default=()
-        Also evaluate every encoder with the first dimensions of its vectors only, such as
-        ``[64, 128]``. The variants have the names ``NAME@64d`` and ``NAME@128d``.
-    precision : str or sequence of str, default=()
-        Also evaluate every encoder, and each of ``dimensions``, with vectors of this precision:
-        ``"float32"``, ``"float16"``, ``"int8"`` or ``"binary"``; ``NAME@int8``, ``NAME@64d-int8``.
-    rescore : bool or int, default=False
-        Retrieval with ``"binary"`` ranks this many documents again (True: 40), by the query's
-        32-bit vector.
-    shard : str, optional
-        Run one part of the plan only: ``"3/64"`` is the third of 64 parts, ``"auto"`` reads the
-        variables of Slurm, Kubernetes, AWS Batch, GitLab and others. Its runs are in a folder of
-        their own in ``output``; ``karat.gather`` merges those of all shards.
+    workers : int or Machines, default=0
+        Number of worker processes, at most one per core; -1 is one per core. With 0, jobs without
+        limits run in this process. ``Machines`` also states limits, a cluster, or one of several
+        parts of the plan.
+    output : str, Path or Output, default="results"
+        Folder in which one run folder per model is written. ``Output`` also states what is kept.
+    resume : {False, True, "retry-failed"}, default=False
+        True continues the latest matching run in ``output`` and runs only what is missing or
+        changed; ``"retry-failed"`` runs failed jobs again, too.
+    on_failure : {"warn", "raise", "stop"}, default="warn"
+        What to do if a job fails or a model that was given runs on no task: warn at the end, or
+        raise JobsFailed, at the end or (``"stop"``) after the first failed job.
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
     progress : Progress or bool, optional
         True shows the progress: a bar in a notebook, else lines on standard error, as ``karat run``
         does. False shows nothing; an object receives every event of the run. Default: True in a
         notebook or an interactive Python, False in a script.
-    raise_on_failure : bool, default=False
-        Raise JobsFailed after the run, instead of a warning, if a job failed or a model that was
-        given ran on no task.
 
     Returns
     -------
     list of Run
-        One run per model, in the order of ``models``; with ``seeds``, the first one of a model is
-        followed by one for each of its further seeds.
+        One run per model, in the order of ``models``; with several seeds, the first one of a model
+        is followed by one for each of its further seeds.
 
     Raises
     ------
@@ -201,9 +146,9 @@ def evaluate(
         If a name, option or definition is wrong. Nothing has run then, and the error lists every
         mistake.
     MissingExtra
-        If ``engine="dask"`` and Dask is not installed.
+        If the engine is Dask, which is not installed.
     JobsFailed
-        With ``raise_on_failure``; its ``runs`` are what would be returned.
+        With ``on_failure="raise"`` or ``"stop"``; its ``runs`` are what would be returned.
     Stopped
         If the run was interrupted. Finished jobs are stored; ``resume=True`` runs the rest.
 
@@ -218,62 +163,70 @@ def evaluate(
     >>> import tempfile
     >>> import karat
     >>> runs = karat.evaluate(
-    ...     ["onehot", "dummy"], ["diabetes"], only_folds=0, output=tempfile.mkdtemp()
+    ...     ["onehot", "dummy"], ["diabetes"], only=karat.Only(folds=0), output=tempfile.mkdtemp()
     ... )
     >>> [run.model for run in runs]
     ['onehot', 'dummy']
     >>> karat.leaderboard(runs).index.tolist()
     ['onehot', 'dummy']
     """
-    given = dict(locals())
-    given["workers"] = worker_count(workers, n_jobs)
-    options = _options_of(given)
+    variants = models if isinstance(models, Variants) else Variants(models)
+    models = variants.models
+    check_on_failure(on_failure)
     with restored_folder():
         catalog = Catalog(define)
     display = shown_progress(progress)
     with shown_downloads(isinstance(display, LineProgress)):
-        tasks = find_data(catalog, models, tasks, given)
-        check_cv_applies(cv, tasks, options)
-        variants = make_variants(dimensions, precision, rescore)
-        found, suite = find_models_and_suite(
-            catalog, models, tasks, only=options.only, constraint=constraint, variants=variants
+        columns = {"target": target, "groups": groups, "sample_weight": sample_weight}
+        tasks = find_data(catalog, models, tasks, columns)
+        folds, splitter = separate_cv(cv, tasks)
+        options = make_options(
+            run_settings(workers, output, only, resume)
+            | {"seed": seed, "seeds": variants.seeds, "folds": folds}
+            | {"exit_on_error": on_failure == "stop"}
         )
-        suite = change_metrics(change_cv(suite, cv), metrics)
-        plan = plan_suite(found, suite, catalog, options)
-    postponed = []
-    try:
-        runs = run_suite(plan, suite, options, display)
-    except Stopped as stopped:
-        if stopped.interrupted:
-            raise
-        runs, postponed = stopped.runs, [str(stopped)]
+        plan, suite = _planned(catalog, variants, tasks, options, (splitter, metrics))
+    runs, postponed = _run_but_postponed(plan, suite, options, display)
     problems = "\n".join([*postponed, *problems_of(runs, given=models is not None)])
-    if problems and raise_on_failure:
+    if problems and on_failure != "warn":
         raise JobsFailed(problems, runs)
     if problems:
-        warnings.warn(problems, KaratWarning, stacklevel=2)
+        warnings.warn(problems, KaratWarning, stacklevel=3)
     return runs
 
 
-def _options_of(arguments: Mapping[str, Any]) -> Options:
-    """Return those arguments of ``evaluate`` that are options of a run, checked."""
-    names = [option.name for option in dataclasses.fields(Options) if option.name in arguments]
-    return make_options({name: arguments[name] for name in names})
+def _planned(
+    catalog: Catalog,
+    variants: Variants,
+    tasks: Tasks,
+    options: Options,
+    changes: tuple[Any, Any],
+) -> tuple[Plan, Suite]:
+    """Return the plan and the suite, with ``changes`` of the splitter and the metrics."""
+    names = (variants.dimensions, variants.precision, variants.rescore)
+    models, suite = find_models_and_suite(
+        catalog,
+        variants.models,
+        tasks,
+        only=options.only,
+        constraint=options.constraint,
+        variants=make_variants(*names),
+    )
+    splitter, metrics = changes
+    suite = change_metrics(change_cv(suite, splitter), metrics)
+    return plan_suite(models, suite, catalog, options), suite
 
 
-def worker_count(workers: int, n_jobs: int | None) -> int:
-    """Return the number of workers that ``n_jobs`` of scikit-learn means, or ``workers``.
-
-    >>> worker_count(0, None), worker_count(0, 2)
-    (0, 2)
-    """
-    if n_jobs is None:
-        return workers
-    if workers:
-        raise DefinitionError("workers and n_jobs mean the same; remove one.")
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
-        raise DefinitionError(f"n_jobs must be an integer other than 0, got {n_jobs!r}.")
-    return int(n_jobs) if n_jobs > 0 else max(1, available_cores() + 1 + int(n_jobs))
+def _run_but_postponed(
+    plan: Plan, suite: Suite, options: Options, progress: Progress
+) -> tuple[list[Run], list[str]]:
+    """Return the runs, and why jobs were postponed, if any were."""
+    try:
+        return run_suite(plan, suite, options, progress), []
+    except Stopped as stopped:
+        if stopped.interrupted:
+            raise
+        return stopped.runs, [str(stopped)]
 
 
 def find_data(catalog: Catalog, models: Any, tasks: Any, given: Mapping[str, Any]) -> Any:
@@ -325,20 +278,34 @@ def _kind_of_target(models: Any) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def check_cv_applies(cv: Any, tasks: Any, options: Options) -> None:
-    """Refuse ``cv`` for named tasks, whose folds make results comparable, and besides folds."""
-    if cv is None:
-        return
-    if options.folds is not None:
-        raise DefinitionError("cv and folds exclude each other; remove one.")
+def separate_cv(cv: Any, tasks: Any) -> tuple[int | None, Any]:
+    """Return the number of folds of named tasks, and the ``cv`` of data and Task objects.
+
+    Named tasks have folds that make results comparable, of which only the number may be set.
+
+    >>> separate_cv(3, "quickstart"), separate_cv(3, Task("mine", "adult"))
+    ((3, None), (None, 3))
+    """
     listed = tasks if isinstance(tasks, list | tuple) else [tasks]
-    for task in listed:
-        if isinstance(task, str | Suite):
-            name = task if isinstance(task, str) else task.name
-            raise DefinitionError(
-                f'cv is for data and Task objects; "{name}" has folds of its own, whose number is '
-                f"set by folds=N."
-            )
+    named = [task if isinstance(task, str) else task.name for task in listed if _has_folds(task)]
+    if cv is None or not named:
+        return None, cv
+    if isinstance(cv, Iterable) or hasattr(cv, "split"):
+        raise DefinitionError(
+            f'"{named[0]}" has folds of its own, whose number is set by cv=N; a splitter or pairs '
+            f"of rows are for data and Task objects."
+        )
+    if len(named) < len(listed):
+        raise DefinitionError(
+            f'cv={cv!r} means other folds for the named task "{named[0]}" than for Task objects; '
+            f"evaluate them in two calls."
+        )
+    return cv, None
+
+
+def _has_folds(task: Any) -> bool:
+    """Return whether a task or several are named, and so have folds that others use, too."""
+    return isinstance(task, str | Suite)
 
 
 def change_cv(suite: Suite, cv: Any) -> Suite:
@@ -448,7 +415,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
             ("seed", 0, LARGEST_SEED, (options.seed,)),
             ("max_rows", 2, LARGEST_COUNT, rows),
             ("inference", 1, LARGEST_COUNT, options.inference),
-            ("only_folds", 0, LARGEST_COUNT, options.only_folds or ()),
+            ("folds of Only", 0, LARGEST_COUNT, options.only_folds or ()),
         )
         for value in values
         if isinstance(value, bool)
@@ -479,8 +446,6 @@ def _wrong_engine(options: Options) -> Iterator[str]:
 
 
 def _wrong_parts(options: Options) -> Iterator[str]:
-    if options.retry_failed and not options.resume:
-        yield "retry_failed requires resume."
     parts = _plan_parts(options)
     if parts is not None:
         yield from parts.mistakes(options)
@@ -598,16 +563,10 @@ def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options:
         # jobs on a cluster run in other processes, so trials do
         workers = options.workers or int(options.engine != "local")
         plan = add_replicates(decline_untaken(plan, workers), options.seeds)
-    if options.budget is not None and not any(map(_has_endpoint, plan.models)):
+    if options.budget is not None and not plan.services():
         raise DefinitionError("budget has no effect: none of these models is an endpoint.")
     _check_disk_space(options, limits.get("min_vol_size_mb"))
     return plan
-
-
-def _has_endpoint(model: Model) -> bool:
-    """Return whether a model, or one of its stages, sends texts to an endpoint."""
-    encoders = [model.prototype, *stage_encoders(model.prototype)]
-    return any(callable(getattr(encoder, "estimate", None)) for encoder in encoders)
 
 
 def _check_disk_space(options: Options, megabytes: int | None) -> None:

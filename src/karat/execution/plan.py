@@ -29,12 +29,12 @@ from karat.config.catalog import (
 )
 from karat.core.columns import ITEM_TYPES
 from karat.core.dataset import PLURAL, QUERY, QUERY_AND_DOCUMENT, Dataset
-from karat.core.embeddings import distinct_texts, role_order
 from karat.core.files import encodable
-from karat.core.registry import accepts, build, corruptions, heads
+from karat.core.registry import accepts, build, heads
 from karat.core.replicates import depends_on_seed, replicate_fact, seed_parameters
+from karat.core.services import service_of
 from karat.core.task import Task
-from karat.corruptions.view import VECTORS, View, reason_not_applicable, views
+from karat.corruptions.view import View, reason_not_applicable
 from karat.data.queries import generate_queries
 from karat.errors import (
     DataError,
@@ -96,11 +96,11 @@ class PlannedTask:
         task = self.task
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
         # the default is not a part, so that runs of earlier versions can be resumed
-        kept = [] if task.keep_predictions == "all" else [task.keep_predictions]
+        predictions_kept = [] if task.keep_predictions == "all" else [task.keep_predictions]
         roles = self.data.roles if self.data is not None else ()
         drawn = [self.data.drawn_by] if self.data is not None else []
         drawn = [by for by in drawn if by != "name"]
-        return _hash([*parts, *kept, *([{"roles": roles}] if roles else []), *drawn])
+        return _hash([*parts, *predictions_kept, *([{"roles": roles}] if roles else []), *drawn])
 
 
 def _hash(value: Any) -> str:
@@ -150,7 +150,7 @@ class Plan:
 
     def take(self, places: Iterable[int]) -> Plan:
         """Return the part with these jobs, its models and its tasks, without what is declined."""
-        jobs = tuple(self.jobs[place] for place in sorted(places))
+        jobs = tuple(self.jobs[position] for position in sorted(places))
         folds: dict[tuple[str, str], list[int]] = {}
         for model, planned, fold in jobs:
             folds.setdefault((model.key, planned.task.name), []).append(fold)
@@ -163,8 +163,17 @@ class Plan:
             declined=(),
             skipped_corruptions=(),
             lost_tasks=(),
-            part={pair: tuple(sorted(own)) for pair, own in folds.items()},
+            part={pair: tuple(sorted(pair_folds)) for pair, pair_folds in folds.items()},
         )
+
+    def services(self) -> list[str]:
+        """Return the names of the services that models, or their stages, send texts to."""
+        prototypes = [model.prototype for model in self.models]
+        encoders = [
+            *prototypes,
+            *(stage for prototype in prototypes for stage in stage_encoders(prototype)),
+        ]
+        return sorted({service for prototype in encoders if (service := service_of(prototype))})
 
     def folds_of(self, model: Model, planned: PlannedTask) -> tuple[int, ...]:
         """Return the folds of a task that are planned for a model."""
@@ -179,9 +188,9 @@ class Plan:
 
     def limits_of(self, task: Task) -> Limits | None:
         """Return the limits of each job of a task: its own, else the constraint's."""
-        own = Limits(task.max_runtime_seconds, task.max_mem_size_mb, task.cores, task.gpus)
-        given = {name: value for name, value in vars(own).items() if value is not None}
-        return dataclasses.replace(self.limits, **given) or None
+        task_limits = Limits(task.max_runtime_seconds, task.max_mem_size_mb, task.cores, task.gpus)
+        limits = {name: value for name, value in vars(task_limits).items() if value is not None}
+        return dataclasses.replace(self.limits, **limits) or None
 
 
 def make_plan(
@@ -207,8 +216,8 @@ def make_plan(
         with mistakes.collected(f'task "{task.name}"'):
             load = functools.partial(datasets.load, task)
             planned.append(_plan_task(task, load, wanted))
-    if mistakes.messages or all(each.data is None for each in planned):
-        mistakes.messages += [each.data_error for each in planned if each.data_error]
+    if mistakes.messages or all(task_plan.data is None for task_plan in planned):
+        mistakes.messages += [task_plan.data_error for task_plan in planned if task_plan.data_error]
     encoders: dict[tuple[int, tuple[str, ...]], str | None] = {}
     for model in models:
         with mistakes.collected(f'model "{model.name}"'):
@@ -217,16 +226,18 @@ def make_plan(
                 unknown = model.unavailable
                 encoders[key] = None if unknown else encoder_identity(model, model.prototype)
             identities[model.name] = variant_identity(encoders[key], model.variant)
-    names = Counter(each.task.name for each in planned)
+    names = Counter(task_plan.task.name for task_plan in planned)
     twice = sorted(name for name, count in names.items() if count > 1)
     mistakes.messages += [f'duplicate task name "{name}"; rename one.' for name in twice]
     if folds is not None and not mistakes.messages:
         mistakes.messages += _check_folds_used(planned, folds)
     if mistakes.messages:
         raise DefinitionError(*dict.fromkeys(mistakes.messages)) from mistakes.first
-    jobs, declined, skipped, lost = _jobs(models, planned)
-    log.debug("plan: %d jobs, %d declined, %d lost", len(jobs), len(declined), len(lost))
-    return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, skipped, lost)
+    jobs, declined, skipped, lost_tasks = _jobs(models, planned)
+    log.debug("plan: %d jobs, %d declined, %d lost", len(jobs), len(declined), len(lost_tasks))
+    return Plan(
+        tuple(models), tuple(planned), jobs, declined, seed, identities, skipped, lost_tasks
+    )
 
 
 def refuse_modalities(plan: Plan, reasons: Mapping[str, Mapping[str, str]]) -> Plan:
@@ -234,14 +245,14 @@ def refuse_modalities(plan: Plan, reasons: Mapping[str, Mapping[str, str]]) -> P
     models = tuple(
         dataclasses.replace(model, refused=reasons.get(model.name, {})) for model in plan.models
     )
-    jobs, declined, skipped, lost = _jobs(models, plan.tasks)
+    jobs, declined, skipped, lost_tasks = _jobs(models, plan.tasks)
     return dataclasses.replace(
         plan,
         models=models,
         jobs=jobs,
         declined=declined,
         skipped_corruptions=skipped,
-        lost_tasks=lost,
+        lost_tasks=lost_tasks,
     )
 
 
@@ -280,13 +291,13 @@ def seeded_pairs(
     models: Sequence[Model], planned: Sequence[PlannedTask]
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of models and tasks where the model, or the head, uses a seed."""
-    random_heads = {each.task.name for each in planned if _head_uses_seed(each)}
+    random_heads = {task_plan.task.name for task_plan in planned if _head_uses_seed(task_plan)}
     for model in models:
-        for each in planned:
-            if each.data is not None and not decline_reason(model, each):
-                by_head = each.task.name in random_heads and model.role == "encoder"
-                if by_head or depends_on_seed(model.prototype, each.data.kind):
-                    yield model.name, each.task.name
+        for task_plan in planned:
+            if task_plan.data is not None and not decline_reason(model, task_plan):
+                by_head = task_plan.task.name in random_heads and model.role == "encoder"
+                if by_head or depends_on_seed(model.prototype, task_plan.data.kind):
+                    yield model.name, task_plan.task.name
 
 
 def _head_uses_seed(planned: PlannedTask) -> bool:
@@ -301,9 +312,9 @@ def _head_uses_seed(planned: PlannedTask) -> bool:
     if name is None or "random_state" not in accepts(heads.get(name))[0]:
         return False
     offers = {"kind": data.kind, "random_state": 0, "n_clusters": max(len(data.classes), 2)}
-    made = build(f'task "{planned.task.name}": head "{name}"', heads.get(name), params, offers)
+    head = build(f'task "{planned.task.name}": head "{name}"', heads.get(name), params, offers)
     # a head that hides its seed inside is taken to use it
-    return depends_on_seed(made, data.kind) or not seed_parameters(made)
+    return depends_on_seed(head, data.kind) or not seed_parameters(head)
 
 
 def _with_replicates(
@@ -316,89 +327,6 @@ def _with_replicates(
             yield dataclasses.replace(model, replicate=replicate)
 
 
-@dataclass(frozen=True)
-class Bill:
-    """What a model would send to its endpoint: texts that are not in the cache, and their price.
-
-    ``views`` are the tokens of corrupted texts, whether they are in the cache or not.
-    """
-
-    model: str
-    texts: int
-    missing: int
-    tokens: float
-    views: float
-    price: float | None
-
-
-def estimate_bills(plan: Plan) -> list[Bill]:
-    """Return the estimated bill of every model with an endpoint; nothing is sent.
-
-    Texts that several models send to an endpoint are on the bill of the first one.
-    """
-    bills: list[Bill] = []
-    billed: dict[str, set[tuple[str, str]]] = {}
-    tasks_of: dict[int, dict[int, PlannedTask]] = {}
-    for model, each, _ in plan.jobs:
-        tasks_of.setdefault(id(model), {})[id(each)] = each
-    for model in plan.models:
-        tasks = tasks_of.get(id(model), {}).values()
-        for encoder in [model.prototype, *stage_encoders(model.prototype)] if tasks else ():
-            if callable(getattr(encoder, "estimate", None)):
-                earlier = billed.setdefault(encoder.family(), set())
-                bills += _bill(model.name, encoder, tasks, earlier)
-    return bills
-
-
-def _bill(
-    name: str, asked: Any, tasks: Iterable[PlannedTask], billed: set[tuple[str, str]]
-) -> Iterator[Bill]:
-    """Yield the bill of an endpoint, without texts that are ``billed``, to which it adds its own.
-
-    Nothing is yielded if all texts were billed, as for the variants of an encoder.
-    """
-    texts = [(each, role, own) for each in tasks for role, own in _texts_by_role(each, asked)]
-    new: dict[str, list[str]] = {}
-    for _, role, own in texts:
-        prompt = asked.prompt_for(role)
-        new.setdefault(role, []).extend(text for text in own if (prompt, text) not in billed)
-        billed.update((prompt, text) for text in own)
-    if not (count := sum(map(len, new.values()))):
-        return
-    estimates = [asked.estimate(own, role) for role, own in new.items()]
-    missing, tokens = (sum(numbers) for numbers in zip(*estimates, strict=True))
-    views = sum(_view_tokens(each, asked.estimate_all(own, role)) for each, role, own in texts)
-    per_token = asked.price_per_token
-    price = None if per_token is None else (tokens + views) * per_token
-    yield Bill(name, count, missing, tokens, views, price)
-
-
-def _texts_by_role(planned: PlannedTask, encoder: Any) -> Iterator[tuple[str, list[str]]]:
-    """Yield the distinct texts of a task's items in each role in which they are encoded."""
-    data = planned.data
-    if data is None or data.items.ndim != 1:
-        return
-    order = role_order(encoder, data, np.arange(len(data.items)))
-    for role in dict.fromkeys(order.roles):
-        yield role, distinct_texts(data.items.iloc[order.places[order.roles == role]])[1]
-
-
-def _view_tokens(planned: PlannedTask, tokens: float) -> float:
-    """Return the tokens of the corrupted texts of all folds, of those of the whole data."""
-    task, data = planned.task, planned.data
-    if data is None or planned.tested is None:
-        return 0.0
-    changed = [
-        view
-        for view in views(task.corruptions, task.draws)
-        if view.severity
-        and not reason_not_applicable(view, data, "encoder")
-        and any(VECTORS not in getattr(corruptions.get(n), "takes", ()) for n, _ in view.parts())
-    ]
-    tested = len(planned.tested) / max(len(data), 1) * len(set(planned.repeats))
-    return tokens * len(changed) * tested * len(planned.folds) / max(len(planned.repeats), 1)
-
-
 def _jobs(
     models: Sequence[Model],
     planned: Sequence[PlannedTask],
@@ -409,41 +337,43 @@ def _jobs(
     A replicate runs the tasks on which the model uses a seed; what it cannot run is not repeated.
     """
     jobs: list[tuple[Model, PlannedTask, int]] = []
-    declined, skipped, lost = [], [], []
-    place = {id(each): i for i, each in enumerate(planned)}
+    declined, skipped, lost_tasks = [], [], []
+    position = {id(task_plan): i for i, task_plan in enumerate(planned)}
     first = _first_tasks(planned)
     for model in models:
-        own: list[tuple[Model, PlannedTask, int]] = []
-        for each in planned:
-            name, data = each.task.name, each.data
+        model_jobs: list[tuple[Model, PlannedTask, int]] = []
+        for task_plan in planned:
+            name, data = task_plan.task.name, task_plan.data
             if model.replicate:
-                folds = each.folds if (model.name, name) in seeded else ()
-                own += [(model, each, fold) for fold in folds]
-            elif reason := decline_reason(model, each):
+                folds = task_plan.folds if (model.name, name) in seeded else ()
+                model_jobs += [(model, task_plan, fold) for fold in folds]
+            elif reason := decline_reason(model, task_plan):
                 lacks = "library" if model.unavailable else "data" if data is None else ""
                 declined.append(Decline(model.name, name, reason, lacks))
             elif data is None:
-                lost.append(Decline(model.name, name, each.data_error))
+                lost_tasks.append(Decline(model.name, name, task_plan.data_error))
             else:
-                own += [(model, each, fold) for fold in each.folds]
-                views = [View(corruption, 1.0) for corruption in each.task.corruptions]
+                model_jobs += [(model, task_plan, fold) for fold in task_plan.folds]
+                views = [View(corruption, 1.0) for corruption in task_plan.task.corruptions]
                 reasons = [reason_not_applicable(view, data, model.role) for view in views]
                 skipped += [Decline(model.name, name, reason) for reason in reasons if reason]
         # the heads of a fold run one after the other and share scaled vectors and kernels
-        jobs += sorted(own, key=lambda job: (first[id(job[1])], job[2]))
+        jobs += sorted(model_jobs, key=lambda job: (first[id(job[1])], job[2]))
     # with corruptions, the models of a fold run one after the other and share the corrupted data
-    jobs.sort(key=lambda job: (place[id(job[1])], job[2]) if job[1].task.corruptions else (-1, 0))
-    return [tuple(jobs), tuple(declined), tuple(skipped), tuple(lost)]
+    jobs.sort(
+        key=lambda job: (position[id(job[1])], job[2]) if job[1].task.corruptions else (-1, 0)
+    )
+    return [tuple(jobs), tuple(declined), tuple(skipped), tuple(lost_tasks)]
 
 
 def _first_tasks(planned: Sequence[PlannedTask]) -> dict[int, int]:
     """Return, by task, the position of the first task with a trained probe on the same data."""
     first: dict[int, int] = {}
-    found: dict[int, int] = {}
-    for i, each in enumerate(planned):
-        trained = each.task.probe["use"] == "trained"  # type: ignore[index]
-        found[id(each)] = first.setdefault(id(each.data), i) if trained else i
-    return found
+    positions: dict[int, int] = {}
+    for i, task_plan in enumerate(planned):
+        trained = task_plan.task.probe["use"] == "trained"  # type: ignore[index]
+        positions[id(task_plan)] = first.setdefault(id(task_plan.data), i) if trained else i
+    return positions
 
 
 def decline_reason(model: Model, planned: PlannedTask) -> str:
@@ -502,9 +432,9 @@ class SpecHash:
 
     def of(self, fold: int) -> str:
         """Return the hash of the job of a fold."""
-        found = self._head.copy()
-        found.update(f'"fold": {fold}'.encode() + self._tail)
-        return found.hexdigest()
+        digest = self._head.copy()
+        digest.update(f'"fold": {fold}'.encode() + self._tail)
+        return digest.hexdigest()
 
 
 def spec_facts(plan: Plan, planned: PlannedTask) -> dict[str, Any]:
@@ -528,8 +458,8 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
 
     pair = model.key, planned.task.name
     if pair not in plan._specs or plan.identities[model.name] is None:
-        known = plan.identities[model.name] or os.urandom(16).hex()
-        facts = {"model": known, "version": model.version, "karat": __version__}
+        identity = plan.identities[model.name] or os.urandom(16).hex()
+        facts = {"model": identity, "version": model.version, "karat": __version__}
         facts |= spec_facts(plan, planned) | replicate_fact(model.replicate)
         plan._specs[pair] = SpecHash(facts)
     return plan._specs[pair].of(fold)
@@ -572,16 +502,16 @@ class _Datasets:
         if isinstance(task.dataset, Dataset):
             return task.dataset
         # loaders of one definition are equal; they hold mappings and cannot be keys
-        found = next((data for made, data in self.loaded if made == task.dataset), None)
-        if found is None:
+        data_or_error = next((data for source, data in self.loaded if source == task.dataset), None)
+        if data_or_error is None:
             try:
-                found = _load(task)
+                data_or_error = _load(task)
             except (DataError, MissingExtra) as error:
-                found = error
-            self.loaded.append((task.dataset, found))
-        if isinstance(found, Exception):
-            raise found
-        return found
+                data_or_error = error
+            self.loaded.append((task.dataset, data_or_error))
+        if isinstance(data_or_error, Exception):
+            raise data_or_error
+        return data_or_error
 
 
 @dataclass(frozen=True)
@@ -605,9 +535,9 @@ class _Wanted:
 
 def _check_folds_used(planned: Sequence[PlannedTask], folds: int) -> Iterator[str]:
     """Yield a mistake if no split has a number of folds; warn if some splits have none."""
-    names = [each.task.name for each in planned if each.ignores_folds]
+    names = [task_plan.task.name for task_plan in planned if task_plan.ignores_folds]
     listed = ", ".join(names)
-    if names and len(names) == sum(each.data is not None for each in planned):
+    if names and len(names) == sum(task_plan.data is not None for task_plan in planned):
         yield (
             f"folds={folds} has no effect: {listed} {'has' if len(names) == 1 else 'have'} a "
             f"split without a number of folds, such as a holdout or a given test part; remove "
@@ -666,8 +596,8 @@ def _sampled_and_split(
         data = data if task.ask is None else generate_queries(data, how.ask, seed)
         data = data.with_roles(_field_roles(task)) if task.roles else data
         if task.cv is not None:
-            given = cv_folds(data, task.cv, seed, is_sample=len(data) < len(whole))
-            chosen: dict[str, Any] = {"use": "fixed", "folds": given}
+            folds = cv_folds(data, task.cv, seed, is_sample=len(data) < len(whole))
+            chosen: dict[str, Any] = {"use": "fixed", "folds": folds}
         else:
             chosen = _numbered_split(task, data, wanted)
         task = dataclasses.replace(task, split=chosen, folds=None, cv=None)
@@ -700,8 +630,8 @@ def _field_roles(task: Task) -> tuple[str, ...]:
 def _load(task: Task) -> Dataset:
     if isinstance(task.dataset, str):
         raise DefinitionError(f'task "{task.name}": dataset "{task.dataset}" was not resolved.')
-    given: Any = task.dataset
-    data = given()
+    load: Any = task.dataset
+    data = load()
     if not isinstance(data, Dataset):
         raise DefinitionError(
             f'task "{task.name}": the dataset function must return a karat.Dataset, '

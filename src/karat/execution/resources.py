@@ -8,6 +8,7 @@ its own cores and GPUs. Its parent watches the memory and time of the process tr
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import sys
@@ -39,6 +40,8 @@ OVERHEAD = 3600.0
 DEADLINE_SIGNAL = getattr(signal, "SIGUSR1", None)
 #: the environment variable that lists the GPUs of a process
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+#: where the limits of the container are (Linux)
+CGROUPS = Path("/sys/fs/cgroup")
 #: number of timings per batch size; the median is reported
 REPEATS = 5
 #: seconds between two looks at a process
@@ -264,7 +267,7 @@ def inference_seconds(
     >>> sorted(inference_seconds(lambda part: None, data, [1, 5, 100], seed=0))
     ['1', '5']
     """
-    found = {}
+    seconds_by_size = {}
     for size in [size for size in sizes if size <= len(test)]:
         rng = np.random.default_rng([seed, size])
         taken = []
@@ -273,8 +276,8 @@ def inference_seconds(
             begun = time.perf_counter()
             answer(part)
             taken.append(time.perf_counter() - begun)
-        found[str(size)] = float(np.median(taken))
-    return found
+        seconds_by_size[str(size)] = float(np.median(taken))
+    return seconds_by_size
 
 
 class Ended(Exception):
@@ -406,6 +409,17 @@ def remove_cgroups() -> None:
                 folder.rmdir()
 
 
+def container_cores(root: Path = CGROUPS) -> int | None:
+    """Return how many cores the limit of the container amounts to, at least 1; None without one."""
+    version_1 = [f"cpu/cpu.cfs_{name}_us" for name in ("quota", "period")]
+    for files in (["cpu.max"], version_1):
+        with suppress(OSError, ValueError):
+            quota, period = map(int, " ".join((root / file).read_text() for file in files).split())
+            if quota > 0 and period > 0:
+                return max(1, math.ceil(quota / period))
+    return None
+
+
 def _cgroup(pid: int) -> Path:
     """Return the folder of the cgroup (version 2) of a process."""
     mounts = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
@@ -446,7 +460,9 @@ def end_tree(pid: int) -> None:
 
 def _tree(pid: int) -> list[psutil.Process]:
     try:
-        return [each for root in _process(pid) for each in (root, *root.children(recursive=True))]
+        return [
+            process for root in _process(pid) for process in (root, *root.children(recursive=True))
+        ]
     except psutil.Error:
         return []
 

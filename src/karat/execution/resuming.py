@@ -10,6 +10,8 @@ from karat.core.formatting import count
 from karat.errors import KaratWarning
 from karat.results.run import Run
 
+#: the value of ``resume`` with which failed jobs run again, too
+RETRY_FAILED = "retry-failed"
 #: facts about a model and about a task that scores depend on, and what they are called
 MODEL_FACTS = {
     "karat": "Karat's version",
@@ -34,12 +36,12 @@ class NotContinued:
     def __init__(self) -> None:
         self._folders: dict[str, list[str]] = {}
 
-    def add_other(self, run: Run, about: Mapping[str, Any], same: Sequence[str]) -> None:
+    def add_other(self, run: Run, facts: Mapping[str, Any], same: Sequence[str]) -> None:
         """Add a run of the same model and suite that is another one."""
         if run.about.get("race"):
             reason = "it is part of a race, which karat race --resume continues"
         else:
-            keys = [key for key in same if run.about.get(key) != about.get(key)]
+            keys = [key for key in same if run.about.get(key) != facts.get(key)]
             named = [f"its {key} is {run.about.get(key)!r}" for key in keys]
             reason = ", ".join(named) or "it is not part of a race"
         self._add(run, reason)

@@ -26,6 +26,8 @@ from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 #: most folds or repeats
 MOST = 10_000
+#: characters of a parameter of a split, such as a list of rows, from which its hash is stored
+MOST_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ class GivenFolds(Sequence[Mapping[str, Any]]):
         self.folds = tuple(folds)
         self.origin = origin
 
-    def __getitem__(self, place: Any) -> Any:
-        fold = self.folds[place]
+    def __getitem__(self, number: Any) -> Any:
+        fold = self.folds[number]
         return {"train": fold.train, "test": fold.test, "repeat": fold.repeat}
 
     def __len__(self) -> int:
@@ -86,8 +88,8 @@ def split(data: Dataset, how: Mapping[str, Any], seed: int) -> list[Fold]:
     params = {name: value for name, value in how.items() if name != "use"}
     rng = np.random.default_rng([seed, zlib.crc32(f"split {data.draw_key}".encode())])
     part = splitters.get(how["use"])
-    made = build(f'split "{how["use"]}"', part, params, {"data": data, "rng": rng})
-    folds = [_checked(data, fold) for fold in made]
+    drawn_folds = build(f'split "{how["use"]}"', part, params, {"data": data, "rng": rng})
+    folds = [_checked(data, fold) for fold in drawn_folds]
     if not folds:
         raise DataError(f'{data.name}: the split "{how["use"]}" makes no folds.')
     return folds
@@ -121,16 +123,12 @@ def describe_split(data: Dataset, how: Mapping[str, Any], folds: Sequence[Fold])
     sizes = f"{len(first.train):,} train and {len(first.test):,} test rows"
     if isinstance(how.get("folds"), GivenFolds):
         return f"{how['folds'].origin}, {len(folds)} folds, {sizes}"
-    given = how["use"] == "fixed" and not ({"test", "folds"} & set(how))
-    if given and data.part is not None:
+    is_given = how["use"] == "fixed" and not ({"test", "folds"} & set(how))
+    if is_given and data.part is not None:
         return f"the given train and test parts, {sizes}"
     text = f"{how['use']}, {len(folds)} fold{'s' * (len(folds) > 1)}, {sizes}"
     unused = data.part is not None
     return text + (" (the given train and test parts are not used)" if unused else "")
-
-
-#: characters of a parameter of a split, such as a list of rows, from which its hash is stored
-MOST_CHARACTERS = 100
 
 
 def split_facts(how: Mapping[str, Any], folds: Sequence[Fold]) -> dict[str, Any]:
@@ -141,9 +139,9 @@ def split_facts(how: Mapping[str, Any], folds: Sequence[Fold]) -> dict[str, Any]
     """
     signature = inspect.signature(splitters.get(how["use"]))
     defaults = {name: p.default for name, p in signature.parameters.items() if p.default != p.empty}
-    given = {name: value for name, value in {**defaults, **how}.items() if value is not None}
+    settings = {name: value for name, value in {**defaults, **how}.items() if value is not None}
     facts: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in settings.items():
         text = json.dumps(value, sort_keys=True, default=str)
         long = len(text) > MOST_CHARACTERS
         facts[name] = hashlib.sha256(text.encode()).hexdigest()[:16] if long else json.loads(text)
@@ -249,11 +247,11 @@ def auto(
     """
     names = ("folds", "repeats", "stratified", "grouped", "balanced")
     values = (folds, repeats, stratified, grouped, balanced)
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         name: value for name, value in zip(names, values, strict=True) if value is not None
     }
-    how = choose_split(data, {"use": "auto", **given})
-    yield from fixed_folds(data) if how["use"] == "fixed" else kfold(data, rng, **given)
+    how = choose_split(data, {"use": "auto", **settings})
+    yield from fixed_folds(data) if how["use"] == "fixed" else kfold(data, rng, **settings)
 
 
 @splitter("holdout")
@@ -282,10 +280,10 @@ def holdout(
     test = 0.2 if test is None else test
     if isinstance(test, bool) or not isinstance(test, int | float) or not 0 < test < 1:
         raise DefinitionError(f"holdout: test must be between 0 and 1, got {test!r}.")
-    left = len(data) - (test_rows or 0)
-    share = round(len(data) * (1 - test)) if test_rows is None else left
+    most = len(data) - (test_rows or 0)
+    share = round(len(data) * (1 - test)) if test_rows is None else most
     wanted = share if train_rows is None else train_rows
-    if not 0 < wanted < len(data) or wanted > left:
+    if not 0 < wanted < len(data) or wanted > most:
         raise DataError(
             f"{data.name}: cannot train on {max(wanted, 0)} of {len(data)} {data.noun}"
             + (f" and test on {test_rows}." if test_rows else ".")
@@ -384,7 +382,7 @@ def by_groups(
     check_split_number("groups: rows", 1 if rows is None else rows, 1)
     if data.group is None:
         raise DefinitionError(f"{data.name} has no groups; split groups needs a group column.")
-    names = np.array([str(each) for each in data.group])
+    names = np.array([str(group) for group in data.group])
     trains, tests = _named("train", train, names), _named("test", test, names)
     trained: list[np.ndarray] = []
     tested: list[np.ndarray] = []
@@ -398,17 +396,17 @@ def by_groups(
     yield Fold(np.sort(np.concatenate(trained)), np.sort(np.concatenate(tested)))
 
 
-def _named(side: str, given: Any, groups: np.ndarray) -> set[str]:
+def _named(side: str, names: Any, groups: np.ndarray) -> set[str]:
     """Return the names of the groups of a side, or raise a DefinitionError for an unknown one."""
-    if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
-        raise DefinitionError(f"groups: {side} must be a list of groups, got {given!r}.")
-    known = sorted(set(groups))
-    for name in map(str, given):
-        if name not in known:
-            shown = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
-            hint = did_you_mean(name, known) or f" There are: {shown}."
+    if not isinstance(names, Sequence) or isinstance(names, str) or not len(names):
+        raise DefinitionError(f"groups: {side} must be a list of groups, got {names!r}.")
+    existing = sorted(set(groups))
+    for name in map(str, names):
+        if name not in existing:
+            listed = ", ".join(existing[:10]) + (" …" if len(existing) > 10 else "")
+            hint = did_you_mean(name, existing) or f" There are: {listed}."
             raise DefinitionError(f'groups: {side}: there is no group "{name}".{hint}')
-    return set(map(str, given))
+    return set(map(str, names))
 
 
 @splitter("fixed")
@@ -438,8 +436,10 @@ def fixed_folds(
             raise DefinitionError(f"fixed: fold {number} has {what}; give train and test rows.")
         rows = np.asarray(fold["test"])
         train = fold.get("train")
-        given = np.setdiff1d(np.arange(len(data)), rows) if train is None else np.asarray(train)
-        yield Fold(given, rows, fold.get("repeat", 0))
+        train_rows = (
+            np.setdiff1d(np.arange(len(data)), rows) if train is None else np.asarray(train)
+        )
+        yield Fold(train_rows, rows, fold.get("repeat", 0))
 
 
 def check_split_number(what: str, value: Any, least: int) -> None:
@@ -560,10 +560,10 @@ def fold_numbers(
     ordered, classes = np.sort(codes), codes.max() + 1
     counts = [np.bincount(ordered[fold::folds], minlength=classes) for fold in range(folds)]
     for code in range(classes):
-        own = np.arange(folds).repeat([count[code] for count in counts])
+        class_numbers = np.arange(folds).repeat([count[code] for count in counts])
         if rng is not None:
-            rng.shuffle(own)
-        numbers[codes == code] = own
+            rng.shuffle(class_numbers)
+        numbers[codes == code] = class_numbers
     return numbers
 
 

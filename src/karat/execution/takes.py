@@ -19,9 +19,11 @@ from karat.core.dataset import PLURAL, Dataset
 from karat.core.embeddings import embed, fit_embed
 from karat.core.files import encodable, temporary_folder
 from karat.errors import KaratError
-from karat.execution.job import ObjectStore, OutputLog, PredictorSolver, captured_output
+from karat.execution.captured_output import OutputLog, captured_output
+from karat.execution.object_store import ObjectStore
 from karat.execution.plan import Plan, decline_reason, refuse_modalities
 from karat.execution.resources import Limits
+from karat.execution.solvers import PredictorSolver
 from karat.execution.workers import WorkerDied, execute
 from karat.models.adapters import FunctionEncoder, is_of_karat
 from karat.models.model import Model
@@ -80,8 +82,8 @@ def decline_untaken(plan: Plan, workers: int = 0) -> Plan:
 
 def _is_unknown(model: Model) -> bool:
     """Return whether it is a model of a user that does not tell what it takes."""
-    own = isinstance(model.prototype, FunctionEncoder) or not is_of_karat(model.prototype)
-    return own and model.takes is None and not model.unavailable and model.role != "searcher"
+    is_of_user = isinstance(model.prototype, FunctionEncoder) or not is_of_karat(model.prototype)
+    return is_of_user and model.takes is None and not model.unavailable and model.role != "searcher"
 
 
 def _trials(plan: Plan, model: Model, store: ObjectStore) -> Iterator[TakesTrial]:
@@ -95,9 +97,9 @@ def _trials(plan: Plan, model: Model, store: ObjectStore) -> Iterator[TakesTrial
     if len(datasets) < 2:
         return
     store.put(model.name, model)
-    for modality, known in datasets.items():
+    for modality, by_name in datasets.items():
         keys = []
-        for name, data in list(known.items())[:MOST_DATASETS]:
+        for name, data in list(by_name.items())[:MOST_DATASETS]:
             keys.append(store.put(f"{modality} {name}", _sample(data, max(ROWS), plan.seed)))
         # a worker takes the trials of a model one after the other
         yield TakesTrial(model.name, modality, tuple(keys), plan.seed, limits[modality])
@@ -110,8 +112,8 @@ def _sample(data: Dataset, rows: int, seed: int) -> Dataset:
         return data.sample(rows, rng)
     items = data.items.iloc[np.sort(rng.permutation(len(data.items))[:rows])]
     target = (np.arange(len(items)) % 2).astype(float)
-    asked = pd.DataFrame({"item": items.index})
-    return Dataset(data.name, items, asked, target, "regression", data.modality)
+    question = pd.DataFrame({"item": items.index})
+    return Dataset(data.name, items, question, target, "regression", data.modality)
 
 
 def reason_not_taken(trial: TakesTrial, store: ObjectStore) -> str:
@@ -148,8 +150,8 @@ def _error_on(model: Model, data: Dataset, seed: int) -> str:
         raise
     except BaseException as error:  # includes sys.exit and panics of Rust libraries
         text = " ".join(str(error).split())
-        shown = text if isinstance(error, KaratError) else f"{type(error).__name__}: {text}"
-        return encodable(shown)[:LONGEST]
+        message = text if isinstance(error, KaratError) else f"{type(error).__name__}: {text}"
+        return encodable(message)[:LONGEST]
     return ""
 
 
@@ -167,7 +169,7 @@ def _reasons(trials: Mapping[str, str]) -> dict[str, str]:
     taken = [modality for modality, error in trials.items() if not error]
     refused = [modality for modality, error in trials.items() if error]
     declared = ", ".join(f'"{modality}"' for modality in taken) + "," * (len(taken) == 1)
-    found = {}
+    reasons = {}
     for modality in refused:
         if taken:
             what = f"it takes {_listed(taken)}, not {PLURAL[modality]}"
@@ -175,8 +177,8 @@ def _reasons(trials: Mapping[str, str]) -> dict[str, str]:
         else:
             what = f"it takes no {_listed(refused, 'or')}"
             advice = f'if that is wrong, declare what it takes, as takes = ("{modality}",)'
-        found[modality] = f"{what} ({trials[modality]}); {advice}"
-    return found
+        reasons[modality] = f"{what} ({trials[modality]}); {advice}"
+    return reasons
 
 
 def _listed(modalities: list[str], word: str = "and") -> str:

@@ -42,7 +42,7 @@ from karat.core.registry import (
     user_components,
 )
 from karat.errors import DefinitionError
-from karat.execution.job import ObjectStore
+from karat.execution.object_store import ObjectStore
 from karat.execution.resources import (
     THREADS,
     Clock,
@@ -52,6 +52,7 @@ from karat.execution.resources import (
     Watch,
     adopt_orphans,
     children,
+    container_cores,
     end_tree,
     end_with_parent,
     enter_cgroup,
@@ -75,12 +76,49 @@ PRELOADED = (
 #: those that every job needs, whatever its model uses
 NEEDED = ("karat.execution.runner", "karat.metrics.supervised", "pydantic_core")
 #: modules that the main process and workers use, and those of them that every job needs
-SHARED = ("joblib", "karat.models.table_predictor", "pydantic_core", "scipy.special")
-SHARED_BY_ALL = SHARED[:-1]
+SHARED_BY_ALL = ("karat.models.table_predictor", "pydantic_core")
+SHARED = (*SHARED_BY_ALL, "joblib", "scipy.special")
 _START_TEMPLATE = (
     "from karat.execution.workers import serve_jobs, serve_template; "
     "serve_template({}); serve_jobs()"
 )
+#: number of characters kept of the output of a dead worker
+LOG_LENGTH = 20_000
+#: seconds a worker that no longer answers has to end by itself
+PATIENCE = 5
+#: seconds without an answer after which a running job is reported
+STALL = 600.0
+_START = "from karat.execution.workers import serve_jobs; serve_jobs()"
+log = logging.getLogger(__name__)
+
+
+class WorkerDied(Exception):
+    """A worker could not finish a job: the cause, and the worker's output in ``output``.
+
+    ``status`` is "failed", or "timeout" or "memory" if a limit was exceeded; ``costs`` are the
+    job's costs as the parent process measured them.
+    """
+
+    def __init__(
+        self, cause: str, output: str, status: str = "failed", costs: dict[str, float] | None = None
+    ) -> None:
+        self.cause = cause
+        self.output = output
+        self.status = status
+        self.costs = costs or {}
+        super().__init__(cause, output, status, self.costs)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happens while a job runs: the name of a method of Progress, and its arguments."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+
+#: receives the events of a job
+Report = Callable[[Any, Event], None]
 
 
 def environment() -> dict[str, str]:
@@ -119,11 +157,15 @@ class Template:
     def current(cls) -> Template:
         """Return the template of this process, started on first use."""
         with cls._lock:
-            found = cls._current
-            if found is None or found.owner != os.getpid() or found.process.poll() is not None:
-                cls._current = found = cls()
-                atexit.register(found.close)
-            return found
+            template = cls._current
+            if (
+                template is None
+                or template.owner != os.getpid()
+                or template.process.poll() is not None
+            ):
+                cls._current = template = cls()
+                atexit.register(template.close)
+            return template
 
     @classmethod
     def copy_this_process(cls, *, preload: bool = True) -> None:
@@ -136,8 +178,8 @@ class Template:
         """
         list(map(importlib.import_module, SHARED if preload else SHARED_BY_ALL))
         if cls._current is None and threading.active_count() == 1 and not has_user_components():
-            cls._current = found = cls(copied=True, preload=preload)
-            atexit.register(found.close)
+            cls._current = template = cls(copied=True, preload=preload)
+            atexit.register(template.close)
 
     def fork(self) -> Forked:
         """Return a new worker process."""
@@ -199,7 +241,7 @@ class _Copied:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def _release_files(kept: set[int]) -> None:
+def _release_files(open_files: set[int]) -> None:
     """Replace the files that this process has inherited by an empty one.
 
     Otherwise a pipe of the main process would stay open as long as the template runs. The numbers
@@ -209,7 +251,7 @@ def _release_files(kept: set[int]) -> None:
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # that of the folder itself
             os.fstat(int(name))
-            if int(name) not in {empty, *kept}:
+            if int(name) not in {empty, *open_files}:
                 os.dup2(empty, int(name), inheritable=int(name) < 3)
     os.close(empty)
 
@@ -299,8 +341,8 @@ def serve_template(descriptor: int, *, preload: bool = True) -> None:
         *streams, status = descriptors
         template = os.getpid()
         if (pid := os.fork()) == 0:
-            for each in (control.detach(), awake, alarm, status, *workers.values()):
-                os.close(each)
+            for inherited in (control.detach(), awake, alarm, status, *workers.values()):
+                os.close(inherited)
             return _become_worker(streams, template)
         list(map(os.close, streams))
         workers[pid] = status
@@ -348,9 +390,9 @@ def _become_worker(streams: Sequence[int], template: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     os.setsid()
     enter_cgroup()
-    for standard, each in enumerate(streams):
-        os.dup2(each, standard)
-        os.close(each)
+    for standard, stream in enumerate(streams):
+        os.dup2(stream, standard)
+        os.close(stream)
 
 
 def _reap(workers: dict[int, int]) -> None:
@@ -371,51 +413,11 @@ def _reap(workers: dict[int, int]) -> None:
     remove_cgroups()
 
 
-#: number of characters kept of the output of a dead worker
-LOG_LENGTH = 20_000
-#: seconds a worker that no longer answers has to end by itself
-PATIENCE = 5
-#: seconds without an answer after which a running job is reported
-STALL = 600.0
-_START = "from karat.execution.workers import serve_jobs; serve_jobs()"
-
-log = logging.getLogger(__name__)
-
-
-class WorkerDied(Exception):
-    """A worker could not finish a job: the cause, and the worker's output in ``output``.
-
-    ``status`` is "failed", or "timeout" or "memory" if a limit was exceeded; ``costs`` are the
-    job's costs as the parent process measured them.
-    """
-
-    def __init__(
-        self, cause: str, output: str, status: str = "failed", costs: dict[str, float] | None = None
-    ) -> None:
-        self.cause = cause
-        self.output = output
-        self.status = status
-        self.costs = costs or {}
-        super().__init__(cause, output, status, self.costs)
-
-
-@dataclass(frozen=True)
-class Event:
-    """What happens while a job runs: the name of a method of Progress, and its arguments."""
-
-    name: str
-    arguments: tuple[Any, ...]
-
-
-#: receives the events of a job
-Report = Callable[[Any, Event], None]
-
-
 def available_cores() -> int:
     """Return how many cores this process may use: its CPU affinity and container limits."""
-    from joblib import cpu_count
-
-    return int(cpu_count())
+    affinity = getattr(os, "sched_getaffinity", None)
+    allowed = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(allowed, container_cores() or allowed)
 
 
 @contextlib.contextmanager
@@ -521,8 +523,8 @@ class _JobQueue:
         self._jobs: list[Any] = list(jobs)
         self._first = 0
         self._places: dict[Any, deque[int]] = {}
-        for place, job in enumerate(jobs):
-            self._places.setdefault(_model(job), deque()).append(place)
+        for position, job in enumerate(jobs):
+            self._places.setdefault(_model(job), deque()).append(position)
         self._lock = threading.Lock()
 
     def take(self, model: Any) -> Any:
@@ -534,8 +536,8 @@ class _JobQueue:
                 return None
             # all jobs of a model are in its list, so the first job is the first of its list
             places = self._places.get(model) or self._places[_model(self._jobs[self._first])]
-            place = places.popleft()
-            job, self._jobs[place] = self._jobs[place], None
+            position = places.popleft()
+            job, self._jobs[position] = self._jobs[position], None
             return job
 
 
@@ -627,8 +629,8 @@ class Worker:
         self.process = None
         code = None
         # stop() closes the pipes while they are read, which may raise anything
-        lost = self.stopped or isinstance(error, OSError | EOFError)
-        if lost:
+        is_lost = self.stopped or isinstance(error, OSError | EOFError)
+        if is_lost:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(timeout=PATIENCE)  # it is ending by itself
         (watch.end if watch is not None else lambda: end_tree(process.pid))()
@@ -638,7 +640,7 @@ class Worker:
         status, cause = "failed", f"cannot read the worker's answer: {error}"
         if isinstance(error, Ended):
             status, cause = error.status, error.cause
-        elif lost:
+        elif is_lost:
             cause = "the worker no longer answered and was ended"
             if code is not None:
                 cause = _cause(code, output)
@@ -666,9 +668,9 @@ class Worker:
             target=_listen, args=(process.stderr, self.output), daemon=True
         )
         self.reader.start()
-        place = (sys.path, os.getcwd(), dict(os.environ))
+        surroundings = (sys.path, os.getcwd(), dict(os.environ))
         try:
-            pickle.dump((place, self.work, str(self.folder), self.slot), process.stdin)
+            pickle.dump((surroundings, self.work, str(self.folder), self.slot), process.stdin)
             process.stdin.flush()
             pickle.load(process.stdout)  # ready: the time of a job does not include the start
         except Exception as error:
@@ -735,8 +737,8 @@ def serve_jobs(preloaded: Sequence[str] = PRELOADED) -> None:
     # models must not print into the pipe or read from it
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    place, work, folder, slot = pickle.load(jobs)
-    _enter(*place)
+    surroundings, work, folder, slot = pickle.load(jobs)
+    _enter(*surroundings)
     clock = Clock()
     function: Callable[[Any, ObjectStore], Any] = load_object(work)
     store = ObjectStore(Path(folder))

@@ -5,6 +5,13 @@
 
 #: the folders, in the order in which their commands and parts are listed
 FOLDERS: tuple[str, ...] = (
-    *("cluster", "compat", "decide", "models", "plots"),
-    *("publish", "search", "serve"),
+    "cluster",
+    "compat",
+    "decide",
+    "endpoints",
+    "models",
+    "plots",
+    "publish",
+    "search",
+    "serve",
 )

@@ -125,6 +125,23 @@ def shared(function: Callable[[Predictions], Shared]) -> Callable[[Predictions],
     return once
 
 
+def by_row(function: Callable[[Predictions], np.ndarray]) -> Callable[[Predictions], np.ndarray]:
+    """Compute a value of each row once, also for Predictions that are some of the rows.
+
+    The values may depend on other rows, but must be right for any selection of rows, as ranks are.
+    """
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def once(predictions: Predictions) -> np.ndarray:
+        facts = predictions.row_facts
+        if key not in facts:
+            facts[key] = function(predictions)
+        return facts[key]
+
+    return once
+
+
 #: names of metrics in MTEB; in addition ``"ndcg_at_10"`` is ``"ndcg@10"``, and so on
 MTEB = {
     "accuracy": "acc",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from karat.metrics.metric import Undefined, metric, shared
 SHORT = 300
 #: the p-value of up to this many values is exact
 EXACT_TAU = 33
+NOTHING_RELEVANT = "there are no relevant items in the target."
 
 
 @metric("map")
@@ -32,13 +33,9 @@ def mean_average_precision(predictions: Predictions) -> float:
 @metric("map@k")
 def mean_average_precision_at(predictions: Predictions, k: float) -> float:
     """Mean average precision of the first k items, divided by all relevant items of a list."""
-    if predictions.rank is not None:
-        group, place, number = _answers(predictions)
-        return _mean_over(group, np.where(place <= k, number / place, 0.0))
-    lists = _lists(predictions)
-    seen = lists.relevant & (lists.place <= k)
-    found = np.where(seen, lists.found() / lists.place, 0.0)
-    return lists.mean(lists.sum(found) / np.maximum(lists.sum(lists.relevant), 1))
+    answers = _answers(predictions)
+    precisions = np.where(answers.rank <= k, answers.number / answers.rank, 0.0)
+    return _mean_over(answers.group, precisions)
 
 
 @metric("ndcg@k")
@@ -51,19 +48,36 @@ def ndcg(predictions: Predictions, k: int) -> float:
     """
     if predictions.rank is not None:
         return _ndcg_of_ranks(*_relevant(predictions), k)
-    lists = _lists(predictions)
-    if (lists.gain < 0).any():
-        raise Undefined("some relevances in the target are negative.")
-    discount = np.where(lists.place <= k, 1 / np.log2(lists.place + 1), 0.0)
-    level = np.cumsum(_changes(lists.group) | _changes(lists.score)) - 1
-    shared = np.bincount(level, weights=lists.gain) / np.bincount(level)
-    ideal = lists.gain[np.lexsort((-lists.gain, lists.group))]
-    best = lists.sum(ideal * discount)
-    return lists.mean(lists.sum(shared[level] * discount) / np.where(best > 0, best, 1))
+    if not (_gain(predictions) >= 0).all():
+        raise Undefined("some relevances in the target are negative or NaN.")
+    items = _placed(predictions)
+    ideal = items.gain[np.lexsort((-items.gain, items.group))]
+    counted = items.number <= k
+    best = np.bincount(items.group, np.where(counted, ideal * _discount(items.number), 0.0))
+    gained = _shared_gain(items, k) / np.where(best > 0, best, 1)
+    return min(float(np.mean(gained)), 1.0)
 
 
-def _ndcg_of_ranks(group: np.ndarray, place: np.ndarray, gain: np.ndarray, k: int) -> float:
-    gained = np.bincount(group, np.where(place <= k, gain / np.log2(place + 1), 0.0))
+def _shared_gain(items: _Placed, k: int) -> np.ndarray:
+    """Return the discounted gain of each list; items of equal scores share their places evenly."""
+    starts = np.flatnonzero(_changes(items.group) | _changes(items.level_start))
+    sizes, first = items.level_size[starts], items.level_start[starts]
+    level = np.repeat(np.arange(len(starts)), np.diff([*starts, len(items.group)]))
+    mean = np.bincount(level, items.gain) / sizes
+    # a level without relevant items gains nothing; the others are spread over their places
+    shown = np.clip(k - first + 1, 0, sizes)
+    places = np.repeat(first - np.cumsum(shown) + shown, shown) + np.arange(shown.sum())
+    gains = np.repeat(mean, shown) * _discount(places)
+    groups = np.repeat(items.group[starts], shown)
+    return np.bincount(groups, gains, minlength=items.group[-1] + 1)
+
+
+def _discount(places: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / np.log2(places + 1))
+
+
+def _ndcg_of_ranks(group: np.ndarray, ranks: np.ndarray, gain: np.ndarray, k: int) -> float:
+    gained = np.bincount(group, np.where(ranks <= k, gain / np.log2(ranks + 1), 0.0))
     order = np.lexsort((-gain, group))
     number = _numbers(group[order])
     ideal = np.where(number <= k, gain[order] / np.log2(number + 1), 0.0)
@@ -73,22 +87,15 @@ def _ndcg_of_ranks(group: np.ndarray, place: np.ndarray, gain: np.ndarray, k: in
 @metric("recall@k")
 def recall_at(predictions: Predictions, k: int) -> float:
     """Share of a list's relevant items among its first k, mean over lists."""
-    if predictions.rank is not None:
-        group, place, _ = _answers(predictions)
-        return _mean_over(group, (place <= k).astype(float))
-    lists = _lists(predictions)
-    first = lists.sum(lists.relevant & (lists.place <= k))
-    return lists.mean(first / np.maximum(lists.sum(lists.relevant), 1))
+    answers = _answers(predictions)
+    return _mean_over(answers.group, (answers.rank <= k).astype(float))
 
 
 @metric("precision@k")
 def precision_at(predictions: Predictions, k: int) -> float:
     """Share of relevant items among k, mean over lists; a list of fewer than k items loses."""
-    if predictions.rank is not None:
-        group, place, _ = _answers(predictions)
-        return float(np.mean(np.bincount(group, place <= k) / k))
-    lists = _lists(predictions)
-    return lists.mean(lists.sum(lists.relevant & (lists.place <= k)) / k)
+    answers = _answers(predictions)
+    return float(np.mean(np.bincount(answers.group, answers.rank <= k) / k))
 
 
 @metric("hits@k", needs=("rank",))
@@ -100,11 +107,8 @@ def hits(predictions: Predictions, k: int) -> float:
 @metric("hit_rate@k")
 def hit_rate(predictions: Predictions, k: int) -> float:
     """Share of lists with a relevant item among the first k."""
-    if predictions.rank is not None:
-        _, place, number = _answers(predictions)
-        return float(np.mean(place[number == 1] <= k))
-    lists = _lists(predictions)
-    return lists.mean(lists.sum(lists.relevant & (lists.place <= k)) > 0)
+    answers = _answers(predictions)
+    return float(np.mean(answers.rank[answers.number == 1] <= k))
 
 
 @metric("mrr")
@@ -119,13 +123,9 @@ def mrr(predictions: Predictions) -> float:
 @metric("mrr@k")
 def mrr_at(predictions: Predictions, k: float) -> float:
     """Mean over lists of 1 / rank of the first relevant item, 0 if it is not among the first k."""
-    if predictions.rank is not None:
-        group, place, number = _answers(predictions)
-        group, place = group[number == 1], place[number == 1]
-        return _mean_over(group, np.where(place <= k, 1 / place, 0.0))
-    lists = _lists(predictions)
-    first = lists.relevant & (lists.found() == 1) & (lists.place <= k)
-    return lists.mean(lists.sum(first / lists.place))
+    answers = _answers(predictions)
+    first = answers.rank[answers.number == 1]
+    return float(np.mean(np.where(first <= k, 1 / first, 0.0)))
 
 
 @shared
@@ -137,19 +137,29 @@ def _relevant(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndar
     if (relevant := gain > 0).all():
         return group, ranks, gain
     if not relevant.any():
-        raise Undefined("there are no relevant items in the target.")
+        raise Undefined(NOTHING_RELEVANT)
     return np.unique(group[relevant], return_inverse=True)[1], ranks[relevant], gain[relevant]
 
 
+class _Answers(NamedTuple):
+    """List, rank, and number within the list of each relevant item, list by list, best first."""
+
+    group: np.ndarray
+    rank: np.ndarray
+    number: np.ndarray
+
+
 @shared
-def _answers(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return list, rank, and number within the list of each relevant target, best first."""
+def _answers(predictions: Predictions) -> _Answers:
+    if predictions.rank is None:
+        items = _placed(predictions)
+        return _Answers(items.group, items.place, items.number)
     group, ranks, _ = _relevant(predictions)
     later, alike = group[1:] > group[:-1], group[1:] == group[:-1]
     if not (later | alike & (ranks[1:] >= ranks[:-1])).all():
         order = np.lexsort((ranks, group))
         group, ranks = group[order], ranks[order]
-    return group, ranks, _numbers(group)
+    return _Answers(group, ranks, _numbers(group))
 
 
 def _numbers(group: np.ndarray) -> np.ndarray:
@@ -279,48 +289,71 @@ def _mean_ranks(values: np.ndarray) -> np.ndarray:
     return (np.cumsum(counts) - (counts - 1) / 2)[level]
 
 
-@dataclass(frozen=True)
-class _Lists:
-    """The items of all lists, list by list, each from its best score to its worst."""
+class _Placed(NamedTuple):
+    """The relevant items of scored lists, list by list, best first.
+
+    ``level_start`` is the first place of the items of the same list with the same score, and
+    ``level_size`` their number, relevant or not.
+    """
 
     group: np.ndarray
-    score: np.ndarray
-    gain: np.ndarray
     place: np.ndarray
-
-    @property
-    def relevant(self) -> np.ndarray:
-        return self.gain > 0
-
-    def found(self) -> np.ndarray:
-        """Return, for each item, the number of relevant items up to and including it."""
-        total = np.cumsum(self.relevant)
-        before = total - self.relevant
-        return total - before[np.arange(len(total)) - self.place + 1]
-
-    def sum(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self.group, weights=values)
-
-    def mean(self, values: np.ndarray) -> float:
-        """Return the mean of one value per list, over the lists with relevant items."""
-        has_relevant = self.sum(self.relevant) > 0
-        if not has_relevant.any():
-            raise Undefined("there are no relevant items in the target.")
-        return float(min(np.mean(values[has_relevant]), 1.0))
+    number: np.ndarray
+    gain: np.ndarray
+    level_start: np.ndarray
+    level_size: np.ndarray
 
 
 @shared
-def _lists(predictions: Predictions) -> _Lists:
+def _placed(predictions: Predictions) -> _Placed:
     if predictions.answers != "numbers" or np.isnan(predictions.predictions).any():
         raise Undefined("it needs a numeric score for each row, or the rank of the target.")
-    gain, group = _gain(predictions), _group_codes(predictions)
-    order = np.lexsort((gain, -predictions.predictions, group))
-    group = group[order]
-    sizes = np.bincount(group)
-    place = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
-    return _Lists(group, predictions.predictions[order], gain[order], place)
+    order, starts = _best_first(_group_codes(predictions), predictions.predictions)
+    gain, scores = _gain(predictions)[order], predictions.predictions[order]
+    is_first = _changes(scores)
+    is_first[starts] = True
+    level_starts = np.append(np.flatnonzero(is_first), len(order))
+    # NaN is not relevant, but comes last among equal scores
+    (rows,) = np.nonzero(~(gain <= 0))
+    level = np.searchsorted(level_starts, rows, side="right") - 1
+    if (level[1:] == level[:-1]).any():
+        rows = rows[np.lexsort((gain[rows], level))]
+    from_end = _numbers(level[::-1])[::-1]
+    is_relevant = gain[rows] > 0
+    if not is_relevant.any():
+        raise Undefined(NOTHING_RELEVANT)
+    rows, level, from_end = rows[is_relevant], level[is_relevant], from_end[is_relevant]
+    lists = np.searchsorted(starts, rows, side="right") - 1
+    group = np.cumsum(_changes(lists)) - 1
+    before, begin, end = starts[lists], level_starts[level], level_starts[level + 1]
+    return _Placed(
+        group=group,
+        place=end - from_end - before + 1,
+        number=_numbers(group),
+        gain=gain[rows],
+        level_start=begin - before + 1,
+        level_size=end - begin,
+    )
 
 
+def _best_first(codes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows list by list, best score first, and where each list starts among them.
+
+    Lists of equal length are sorted together, as the rows of a matrix.
+    """
+    lengths = np.bincount(codes)
+    starts = np.cumsum(lengths) - lengths
+    order = np.arange(len(codes))
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+    for length in np.unique(lengths):
+        cells = starts[lengths == length, None] + np.arange(length)
+        rows = order[cells]
+        order[cells] = np.take_along_axis(rows, np.argsort(-scores[rows], axis=1), axis=1)
+    return order, starts
+
+
+@shared
 def _gain(predictions: Predictions) -> np.ndarray:
     if predictions.truths == "numbers":
         return predictions.target
@@ -341,4 +374,7 @@ def _group_codes(predictions: Predictions) -> np.ndarray:
         return np.zeros(len(predictions), dtype=np.intp)
     from pandas import factorize
 
-    return np.asarray(factorize(predictions.group)[0])
+    # rows of a list are mostly adjacent, so that few names have to be looked up
+    starts = np.flatnonzero(_changes(predictions.group))
+    codes = factorize(predictions.group[starts])[0]
+    return np.repeat(codes, np.diff([*starts, len(predictions)]))

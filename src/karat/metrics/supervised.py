@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from karat.core.predictions import Predictions
-from karat.metrics.metric import Undefined, metric, shared
+from karat.metrics.metric import Undefined, by_row, metric, shared
 
 
 @metric("acc", needs=("classes",), weighted=True)
@@ -211,7 +211,13 @@ def _f_score(predictions: Predictions, beta: float) -> float:
 def auc(predictions: Predictions) -> float:
     """Area under the ROC curve of the second class's probability, or of numeric scores."""
     truth = _true_codes(predictions)
-    return _area(truth == 1, _scores(predictions)[:, 1], predictions.weight)
+    return _area_of_levels(truth == 1, _second_levels(predictions), predictions.weight)
+
+
+@by_row
+def _second_levels(predictions: Predictions) -> np.ndarray:
+    """Return the score of the second class as a whole number that grows with it."""
+    return _level_codes(_scores(predictions)[:, 1])
 
 
 @metric("auc_ovr", needs=("probabilities",), weighted=True)
@@ -419,13 +425,25 @@ def _at_best_f1(predictions: Predictions) -> tuple[float, float]:
 
 def _area(positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Return the probability that a positive row scores above a negative one; ties count half."""
+    return _area_of_levels(positive, _level_codes(scores), weight)
+
+
+def _level_codes(scores: np.ndarray) -> np.ndarray:
+    return np.unique(scores, return_inverse=True)[1]
+
+
+def _area_of_levels(
+    positive: np.ndarray, level: np.ndarray, weight: np.ndarray | None = None
+) -> float:
     _check_two_classes(np.bincount(positive, minlength=2))
-    values, level = np.unique(scores, return_inverse=True)
-    weight = np.ones(len(scores)) if weight is None else weight
-    ups = np.bincount(level[positive], weight[positive], minlength=len(values))
-    downs = np.bincount(level[~positive], weight[~positive], minlength=len(values))
-    below = np.cumsum(downs) - downs / 2
-    return float(ups @ below / (ups.sum() * downs.sum()))
+    levels = int(level.max()) + 1
+    ups, downs = (
+        np.bincount(level[rows], None if weight is None else weight[rows], minlength=levels)
+        for rows in (positive, ~positive)
+    )
+    # twice the pairs won: counts stay whole numbers, whose product starts no threads
+    below = 2 * np.cumsum(downs) - downs
+    return float(ups @ below / (2 * ups.sum() * downs.sum()))
 
 
 def _check_two_classes(rows: np.ndarray) -> None:

@@ -5,8 +5,7 @@ from karat.core import lazy_names
 _MODULES = {
     "adapters": "FittedPredictor",
     "column_encoders": "PooledRows TableSentences",
-    "contrib.endpoints": "EndpointEncoder",
-    "tabular_encoders": "OutOfFold",
+    "out_of_fold": "OutOfFold",
     "text_encoders": "UniversalSentenceEncoder",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -33,7 +33,12 @@ from karat.models.model import Model, StatelessEncoder, TextEncoder, sklearn_tag
 from karat.models.model_identity import model_identity
 from karat.models.pickled_files import refuse_pickle
 from karat.models.prompts import ROLE_PROMPTS, Prompts
-from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
+from karat.models.vector_files import VectorFile, VectorLookup
+from karat.models.vectors.decompression import plain_suffix
+from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
+
+#: a note in every result, since Karat cannot check the training rows
+NOTE = "fitted in advance, not on this training fold"
 
 
 @dataclass(eq=False, repr=False)
@@ -93,10 +98,10 @@ class EncodeEncoder(TextEncoder):
 
     def prompt_for(self, role: str) -> str:
         """Return the prompt of a role, or the argument that replaces it."""
-        given = self._role_argument(role)
+        arguments = self._role_argument(role)
         if self.prompts_ is not None and self.role_parameter_.startswith("prompt"):
             return Prompts(self.prompts_).of(role)
-        return " ".join(f"{name}={value}" for name, value in given.items())
+        return " ".join(f"{name}={value}" for name, value in arguments.items())
 
     def _role_argument(self, role: str) -> dict[str, str]:
         """Return the keyword argument of a role; empty if the object has no prompt for it."""
@@ -105,8 +110,12 @@ class EncodeEncoder(TextEncoder):
             return {}
         if self.prompts_ is None or not name.startswith("prompt"):
             return {name: role}
-        own = [key for key in ROLE_PROMPTS.get(role, (role,)) if self.prompts_.get(key)]
-        return {name: own[0] if name == "prompt_name" else self.prompts_[own[0]]} if own else {}
+        prompt_names = [key for key in ROLE_PROMPTS.get(role, (role,)) if self.prompts_.get(key)]
+        return (
+            {name: prompt_names[0] if name == "prompt_name" else self.prompts_[prompt_names[0]]}
+            if prompt_names
+            else {}
+        )
 
     def encode(self, texts: list[Any], role: str = "") -> Any:
         """Return the vectors of texts, columns or tables."""
@@ -136,7 +145,7 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
         return thing
     if isinstance(thing, str | os.PathLike):
         refuse_pickle(Path(thing))
-        thing = VectorFile(str(thing))
+        thing = VectorFile(str(thing), format=_registered_format(Path(thing)))
     if inspect.isclass(thing):
         thing = _instance(thing)
     prototype = _wrapped(thing)
@@ -188,24 +197,24 @@ def is_of_karat(thing: Any) -> bool:
     return class_of.__module__.partition(".")[0] == "karat"
 
 
-def dependencies(model: str, given: Any, folder: Path | None = None) -> tuple[str, ...]:
+def dependencies(model: str, declared: Any, folder: Path | None = None) -> tuple[str, ...]:
     """Return what a model depends on, with absolute paths; relative ones are below ``folder``.
 
     >>> dependencies("m", ["env:HOME", "version:2"])
     ('env:HOME', 'version:2')
     """
-    several = [given] if isinstance(given, str | os.PathLike) else given
+    several = [declared] if isinstance(declared, str | os.PathLike) else declared
     if not isinstance(several, list | tuple) or not all(
-        isinstance(each, str | os.PathLike) for each in several
+        isinstance(path, str | os.PathLike) for path in several
     ):
         raise ContractError(
-            f'{model}: depends_on must be a list of paths and "env:NAME", got {given!r}.'
+            f'{model}: depends_on must be a list of paths and "env:NAME", got {declared!r}.'
         )
     return tuple(
         text
-        if (text := os.fspath(each)).startswith(("env:", "version:"))
+        if (text := os.fspath(path)).startswith(("env:", "version:"))
         else str(((folder or Path()) / Path(text).expanduser()).absolute())
-        for each in several
+        for path in several
     )
 
 
@@ -232,10 +241,21 @@ def is_vector_file(text: str) -> bool:
     return lowered.endswith(VECTOR_FILE_SUFFIXES)
 
 
-def is_endpoint(name: str) -> bool:
-    """Return whether the name of a model is the address of an endpoint.
+def _registered_format(path: Path) -> str | None:
+    """Return the registered vector format whose name is the ending of a file, if there is one.
 
-    >>> is_endpoint("http://localhost:8080/v1#bge-small"), is_endpoint("onehot")
+    Built-in readers come first, and other files are read as text.
+    """
+    ending = plain_suffix(path)
+    if ending in VECTOR_FILE_SUFFIXES or ending[1:] not in registry.vector_formats:
+        return None
+    return ending[1:]
+
+
+def is_address(name: str) -> bool:
+    """Return whether the name of a model is an address on the web, as of an endpoint.
+
+    >>> is_address("http://localhost:8080/v1#bge-small"), is_address("onehot")
     (True, False)
     """
     return name.lower().startswith(("http://", "https://"))
@@ -256,8 +276,8 @@ def _instance(cls: type) -> Any:
 
 def _wrapped(thing: Any) -> Any:
     # vectors first: a data frame also has a method transform
-    if (known := _known_vectors(thing)) is not None:
-        return known
+    if (lookup := _known_vectors(thing)) is not None:
+        return lookup
     if not is_of_karat(thing):
         for name in registry.adapters:
             if (adapted := registry.adapters.get(name)(thing)) is not None:
@@ -284,9 +304,9 @@ def _known_vectors(thing: Any) -> VectorLookup | None:
         rows = [np.asarray(vector) for vector in thing.values()]
         shapes = {row.shape for row in rows}
         if len(shapes) != 1 or rows[0].ndim != 1:
-            found = ", ".join(sorted(str(shape) for shape in shapes)) or "none"
+            shape_list = ", ".join(sorted(str(shape) for shape in shapes)) or "none"
             raise ContractError(
-                f"all vectors of a mapping must have the same length, got shapes: {found}."
+                f"all vectors of a mapping must have the same length, got shapes: {shape_list}."
             )
         return VectorLookup(list(thing), np.stack(rows))
     return None
@@ -320,28 +340,28 @@ def _takes(prototype: Any) -> tuple[str, ...] | None:
         inputs = getattr(first, "input_tags", None)
         texts = inputs is not None and inputs.string and not inputs.two_d_array
         return TextEncoder.takes if texts else None
-    found = tuple([takes] if isinstance(takes, str) else takes)
-    for modality in found:
+    modalities = tuple([takes] if isinstance(takes, str) else takes)
+    for modality in modalities:
         if modality not in MODALITIES:
             raise ContractError(
                 f'{type(prototype).__name__}.takes: unknown modality "{modality}", expected '
                 f"{', '.join(MODALITIES)}.{did_you_mean(str(modality), MODALITIES)}"
             )
-    return found
+    return modalities
 
 
 def _params(prototype: Any) -> dict[str, Any]:
     if not hasattr(prototype, "get_params"):
         return {}
     plain = (str, int, float, bool)
-    own = prototype.get_params(deep=False)
+    parameters = prototype.get_params(deep=False)
 
     def is_plain(value: Any) -> bool:
         if isinstance(value, dict):  # such as prompts by role
-            return all(isinstance(each, plain) for each in [*value, *value.values()])
+            return all(isinstance(part, plain) for part in [*value, *value.values()])
         return isinstance(value, plain)
 
-    return {name: value for name, value in own.items() if is_plain(value)}
+    return {name: value for name, value in parameters.items() if is_plain(value)}
 
 
 def _version(thing: Any) -> str:
@@ -352,10 +372,6 @@ def _version(thing: Any) -> str:
         return metadata.version({"sklearn": "scikit-learn"}.get(root, root))
     except (metadata.PackageNotFoundError, ValueError):
         return ""
-
-
-#: a note in every result, since Karat cannot check the training rows
-NOTE = "fitted in advance, not on this training fold"
 
 
 class FittedPredictor:

@@ -18,7 +18,9 @@ from karat.core.columns import SAMPLE_CELLS, caption_of, cells_as_text, header_t
 from karat.errors import ContractError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import StatelessEncoder
-from karat.models.tabular_encoders import LARGEST, RowSentences, mix_bits
+from karat.models.random_encoder import mix_bits
+from karat.models.tables.row_sentences import RowSentences
+from karat.models.tables.typed_columns import LARGEST
 
 #: cells per column that are read; the others of a longer column are left out, evenly spaced
 MOST_CELLS = 1_000
@@ -43,18 +45,18 @@ class ColumnBaseline(StatelessEncoder):
         sizes = np.array([len(part) for part in parts])
         columns = [column for part in parts for column in part]
         matrix = self.column_vectors(columns or [pd.Series([], dtype=object)])
-        found = np.full((len(parts), matrix.shape[1]), np.nan)
+        means = np.full((len(parts), matrix.shape[1]), np.nan)
         filled = np.flatnonzero(sizes)
         if len(filled):
             starts = (np.cumsum(sizes) - sizes)[filled]
-            found[filled] = np.add.reduceat(matrix, starts, axis=0) / sizes[filled, None]
-        return found.astype(np.float32)
+            means[filled] = np.add.reduceat(matrix, starts, axis=0) / sizes[filled, None]
+        return means.astype(np.float32)
 
 
 def _columns(item: pd.Series | pd.DataFrame) -> list[pd.Series]:
     if isinstance(item, pd.Series):
         return [item]
-    return [item.iloc[:, place] for place in range(item.shape[1])]
+    return [item.iloc[:, position] for position in range(item.shape[1])]
 
 
 def cell_texts(column: pd.Series) -> list[str]:
@@ -129,8 +131,8 @@ def column_statistics(column: pd.Series, texts: Sequence[str]) -> list[float]:
     """
     size = max(1, len(texts))
     numbers = pd.to_numeric(pd.Series([t.replace(",", "") for t in texts]), errors="coerce")
-    known = numbers.to_numpy(dtype=float)
-    known = np.clip(known[np.isfinite(known)], -LARGEST, LARGEST)
+    finite = numbers.to_numpy(dtype=float)
+    finite = np.clip(finite[np.isfinite(finite)], -LARGEST, LARGEST)
     joined = "".join(texts)
     length = max(1, len(joined))
     shares = [
@@ -141,11 +143,11 @@ def column_statistics(column: pd.Series, texts: Sequence[str]) -> list[float]:
         _scaled(len(column)),
         1 - len(column.dropna()) / max(1, len(column)),
         len(set(texts)) / size,
-        len(known) / size,
+        len(finite) / size,
         *shares,
         *_summary(np.array([len(text) for text in texts])),
         *_summary(np.array([len(text.split()) for text in texts]))[:3],
-        *_summary(known),
+        *_summary(finite),
     ]
 
 
@@ -266,19 +268,19 @@ class PooledRows(StatelessEncoder):
                 f"{model.name} is fitted on the rows of one table; PooledRows needs a pretrained "
                 f"row encoder, such as RowSentences with a sentence encoder."
             )
-        found = [self._pooled(model.prototype, _as_rows(item)) for item in items]
-        filled = [row for row in found if len(row)]
+        pooled = [self._pooled(model.prototype, _as_rows(item)) for item in items]
+        filled = [row for row in pooled if len(row)]
         example = filled or [self._pooled(model.prototype, pd.DataFrame({"caption": [""]}))]
         empty = np.full(max(1, len(example[0])), np.nan)
-        rows = [row if len(row) else empty for row in found]
+        rows = [row if len(row) else empty for row in pooled]
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(empty))
 
     def _pooled(self, encoder: Any, table: pd.DataFrame) -> np.ndarray:
         if not table.size:
             return np.empty(0)
         vectors = np.asarray(encoder.transform(table.head(self.rows)), dtype=np.float64)
-        known = vectors[~np.isnan(vectors).any(axis=1)]
-        return np.asarray(known.mean(axis=0)) if len(known) else np.empty(0)
+        complete = vectors[~np.isnan(vectors).any(axis=1)]
+        return np.asarray(complete.mean(axis=0)) if len(complete) else np.empty(0)
 
     def fingerprint(self) -> str:
         """Return the identity of the row encoder, and the number of rows."""

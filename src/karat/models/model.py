@@ -19,6 +19,7 @@ import numpy as np
 
 from karat.core.embeddings import Variant, too_many_dimensions
 from karat.core.replicates import accepted_seed, replicate_name, seed_parameters
+from karat.core.services import service_of
 from karat.errors import ContractError, Declined, DefinitionError, MissingExtra
 
 
@@ -48,12 +49,12 @@ class Parameterized:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; ``deep`` includes those of parameters that have some."""
-        found = {}
+        params = {}
         for name in sorted(self._defaults()):
-            value = found[name] = getattr(self, name)
+            value = params[name] = getattr(self, name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
-                found |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
-        return found
+                params |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
+        return params
 
     def nested(self) -> bool:
         """Return whether a parameter has parameters itself."""
@@ -61,12 +62,12 @@ class Parameterized:
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, ``name__inner`` those of a parameter, and return the object."""
-        for key in sorted(params, key=lambda each: each.count("__")):  # the outer ones first
+        for key in sorted(params, key=lambda path: path.count("__")):  # the outer ones first
             value, (name, nested, inner) = params[key], key.partition("__")
             if name not in self._defaults():
-                known = ", ".join(sorted(self._defaults()))
+                names = ", ".join(sorted(self._defaults()))
                 raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has: {known}."
+                    f"{type(self).__name__} has no parameter {name!r}; it has: {names}."
                 )
             if nested:
                 getattr(self, name).set_params(**{inner: value})
@@ -76,8 +77,8 @@ class Parameterized:
 
     def __repr__(self) -> str:
         defaults = self._defaults()
-        given = self.get_params(deep=False).items()
-        texts = {name: repr(value) for name, value in given}
+        params = self.get_params(deep=False).items()
+        texts = {name: repr(value) for name, value in params}
         changed = [f"{name}={text}" for name, text in texts.items() if text != repr(defaults[name])]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -271,8 +272,8 @@ class Model:
 
     @property
     def sends_texts(self) -> bool:
-        """Whether it is an encoder behind an endpoint."""
-        return callable(getattr(self.prototype, "estimate", None))
+        """Whether it is an encoder that sends texts to a service, such as an endpoint."""
+        return bool(service_of(self.prototype))
 
     @property
     def precision(self) -> str:
@@ -326,20 +327,22 @@ class Model:
         metric.
         """
         if hasattr(self.prototype, "get_params"):
-            given = self.prototype.get_params()
+            defaults = self.prototype.get_params()
         else:
-            given = getattr(self.prototype, "__dict__", {})
+            defaults = getattr(self.prototype, "__dict__", {})
         values = {"kind": kind, **self.limits}
-        params = {name: values[name] for name in values if name in given and given[name] is None}
+        params = {
+            name: values[name] for name in values if name in defaults and defaults[name] is None
+        }
         params |= dict.fromkeys(seed_parameters(self.prototype), accepted_seed(seed))
         if self.stateless and not params:
             return self.prototype
-        made = _copy(self.prototype)
-        if hasattr(made, "set_params"):
-            return made.set_params(**params)
+        copied = _copy(self.prototype)
+        if hasattr(copied, "set_params"):
+            return copied.set_params(**params)
         for name, value in params.items():
-            setattr(made, name, value)
-        return made
+            setattr(copied, name, value)
+        return copied
 
 
 def sklearn_tags(thing: Any) -> Any | None:

@@ -55,25 +55,25 @@ def encoder_identity(model: Model, encoder: Any) -> str | None:
     identity = object_identity(encoder)
     if identity is None or not model.depends_on:
         return identity
-    parts = [identity, *(_dependency(model.name, each) for each in model.depends_on)]
+    parts = [identity, *(_dependency(model.name, dependency) for dependency in model.depends_on)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _dependency(model: str, given: str) -> str:
+def _dependency(model: str, declared: str) -> str:
     """Return the current content of what a model depends on."""
-    kind, _, name = given.partition(":")
+    kind, _, name = declared.partition(":")
     if kind == "version":
-        return given
+        return declared
     if kind == "env":
         value = os.environ.get(name)
-        return given if value is None else f"{given}={value}"
-    found = _file(Path(given))
-    if not found and not Path(given).is_dir():
+        return declared if value is None else f"{declared}={value}"
+    content = _file(Path(declared))
+    if not content and not Path(declared).is_dir():
         raise DefinitionError(
-            f'{model}: depends_on names "{given}", which is no readable file or folder; '
+            f'{model}: depends_on names "{declared}", which is no readable file or folder; '
             f'write "env:NAME" for an environment variable.'
         )
-    return f"file {found}"
+    return f"file {content}"
 
 
 def object_identity(thing: Any) -> str | None:
@@ -82,12 +82,12 @@ def object_identity(thing: Any) -> str | None:
     >>> object_identity(sorted) == object_identity(sorted) != object_identity(sum)
     True
     """
-    own = callable(getattr(thing, "fingerprint", None)) and not isinstance(thing, type)
+    has_fingerprint = callable(getattr(thing, "fingerprint", None)) and not isinstance(thing, type)
     described = _Description()
     try:
         # an object with a fingerprint is not pickled, only its class is
-        described.dump(type(thing) if own else thing)
-        described.digest.update(str(thing.fingerprint()).encode() if own else b"")
+        described.dump(type(thing) if has_fingerprint else thing)
+        described.digest.update(str(thing.fingerprint()).encode() if has_fingerprint else b"")
     except KaratError:
         raise
     except Exception:  # pickling may raise anything
@@ -152,6 +152,7 @@ def _code(names: Iterable[str]) -> list[str]:
     """Return the versions of installed packages and source hashes of other modules, sorted."""
     # models of Karat import scikit-learn where they use it
     waiting, seen, parts = {*names, "sklearn"}, set[str](), set[str]()
+    of_karat = set[str]()
     while waiting:
         name = waiting.pop()
         seen.add(name)
@@ -163,7 +164,7 @@ def _code(names: Iterable[str]) -> list[str]:
         if module is None or root in sys.stdlib_module_names or name in _BY_VALUE:
             continue
         if root == "karat":
-            parts |= _karat_code(name)
+            of_karat.add(name)
             continue
         file = Path(getattr(module, "__file__", None) or "")
         if {"site-packages", "dist-packages"} & set(file.parts):
@@ -176,7 +177,7 @@ def _code(names: Iterable[str]) -> list[str]:
         values = list(vars(module).values())
         named = {value.__name__ for value in values if isinstance(value, ModuleType)}
         waiting |= (named | set(filter(None, map(_module_of, values)))) - seen
-    return sorted(parts)
+    return sorted(parts | _karat_code(of_karat))
 
 
 @dataclass(frozen=True)
@@ -188,19 +189,19 @@ class _KaratSource:
     later_imports: frozenset[str] = frozenset()
 
 
-def _karat_code(name: str) -> set[str]:
-    """Return the hashes of a module of Karat and of all others that it can import."""
-    parts = {f"{module} {_karat_source(module).digest}" for module in _reached(name, later=True)}
+def _karat_code(names: set[str]) -> set[str]:
+    """Return the hashes of modules of Karat and of all others that they can import."""
+    parts = {f"{module} {_karat_source(module).digest}" for module in _reached(names, later=True)}
     # file and memory may differ if a module was edited after import
-    for module in _reached(name, later=False) - set(_NOT_FOLLOWED):
+    for module in _reached(names, later=False) - set(_NOT_FOLLOWED):
         if module in sys.modules:
             parts.add(f"{module} {_loaded(sys.modules[module])}")
     return parts
 
 
-def _reached(name: str, later: bool) -> set[str]:
-    """Return the modules of Karat that one imports; with ``later``, also in its functions."""
-    waiting, reached = {name}, set[str]()
+def _reached(names: set[str], later: bool) -> set[str]:
+    """Return the modules of Karat that these import; with ``later``, also in their functions."""
+    waiting, reached = set(names), set[str]()
     while waiting:
         module = waiting.pop()
         reached.add(module)
@@ -223,7 +224,12 @@ def _karat_source(name: str) -> _KaratSource:
 
 def _karat_file(name: str) -> Path | None:
     """Return the file of a module of Karat, or None if there is none of this name."""
-    path = Path(sys.modules["karat"].__file__ or "").parent.joinpath(*name.split(".")[1:])
+    return _module_file(os.path.dirname(sys.modules["karat"].__file__ or ""), name)
+
+
+@lru_cache(maxsize=4096)
+def _module_file(package: str, name: str) -> Path | None:
+    path = Path(package, *name.split(".")[1:])
     files = (path.with_suffix(".py"), path / "__init__.py")
     return next((file for file in files if file.is_file()), None)
 

@@ -17,8 +17,8 @@ def refuse_pickle(path: Path) -> None:
     """Raise DataError for the path of a pickle, with the definition that would load it."""
     by_gensim = path.suffix.lower() in GENSIM
     if (by_gensim or path.name == TRAINED) and path.is_file():
-        name, place = ("gensim", path) if by_gensim else ("pykeen", path.parent)
+        name, folder = ("gensim", path) if by_gensim else ("pykeen", path.parent)
         raise DataError(
             f"{path} is a pickle, and loading it can run code; if you trust it, define a "
-            f'model in a YAML file: {{extends: {name}, params: {{path: "{place}"}}}} (--define).'
+            f'model in a YAML file: {{extends: {name}, params: {{path: "{folder}"}}}} (--define).'
         )

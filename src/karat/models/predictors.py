@@ -28,6 +28,19 @@ from karat.models.table_predictor import ConstantPredictor, TablePredictor  # no
 
 #: rows per block
 BLOCK = 2**14
+#: with more train rows the full kernel would not fit into half a GB, and libsvm computes its own
+LARGEST = 8192
+#: number of kernel entries per block of predicted rows, and the largest number of rows in a block
+KERNEL_ENTRIES, HIGHEST = 2**18, 1024
+#: the height of a block is a multiple of this
+_STEP = 16
+#: smallest slope of the calibration, so that probabilities increase with the decisions
+_SMALLEST_SLOPE = 1e-3
+#: minimum number of steps per epoch, even if fewer cover all rows
+LEAST_STEPS = 20
+#: no early stopping with fewer validation rows than this
+LEAST_HELD = 10
+Weights = list[np.ndarray]
 
 
 class OrderedForestClassifier(RandomForestClassifier):
@@ -53,7 +66,7 @@ class OrderedForestRegressor(RandomForestRegressor):
 def _mean_of_trees(forest: Any, X: np.ndarray) -> np.ndarray:
     X = np.asarray(X, dtype=np.float32)
     order = np.argsort(forest.estimators_[0].apply(X), kind="stable")  # it also checks X
-    trees = [each.tree_ for each in forest.estimators_]
+    trees = [grown.tree_ for grown in forest.estimators_]
     means = np.empty((len(X), trees[0].value.shape[2]))
     for start in range(0, len(X), BLOCK):
         rows = order[start : start + BLOCK]
@@ -64,16 +77,6 @@ def _mean_of_trees(forest: Any, X: np.ndarray) -> np.ndarray:
                 total += values[leaves]
         means[rows] = (sums / len(trees)).T
     return means
-
-
-#: with more train rows the full kernel would not fit into half a GB, and libsvm computes its own
-LARGEST = 8192
-#: number of kernel entries per block of predicted rows, and the largest number of rows in a block
-KERNEL_ENTRIES, HIGHEST = 2**18, 1024
-#: the height of a block is a multiple of this
-_STEP = 16
-#: smallest slope of the calibration, so that probabilities increase with the decisions
-_SMALLEST_SLOPE = 1e-3
 
 
 class Kernel:
@@ -125,10 +128,10 @@ class Kernel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what predictions need."""
-        kept = dict(vars(self))
+        state = dict(vars(self))
         for name in ("square", "_equal_rows"):
-            kept.pop(name, None)
-        return {**kept, "_last": None, "_settled": [], "shared": False}
+            state.pop(name, None)
+        return {**state, "_last": None, "_settled": [], "shared": False}
 
     def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
         """Yield the kernel between blocks of other rows and some of the train rows."""
@@ -147,11 +150,11 @@ class Kernel:
         if len(y) > LARGEST:
             return machine.set_params(kernel="rbf", gamma=0.5).fit(self.rows, y)
         machine.kernel = "precomputed"
-        for known, target in self._settled:
-            alike = {**known.get_params(), "C": machine.C} == machine.get_params()
-            if type(known) is type(machine) and alike and known.C <= machine.C:
+        for settled, target in self._settled:
+            alike = {**settled.get_params(), "C": machine.C} == machine.get_params()
+            if type(settled) is type(machine) and alike and settled.C <= machine.C:
                 if np.array_equal(target, y):
-                    return known
+                    return settled
         machine.fit(self.square, y)
         if self._is_settled(machine, y):
             self._settled.append((machine, y))
@@ -170,10 +173,10 @@ class Kernel:
         equal = self._equal_rows[machine.support_]
         for pair in combinations(range(len(machine.n_support_)), 2):
             counts = []
-            for own, row in zip(pair, (pair[1] - 1, pair[0]), strict=True):
-                part = slice(starts[own], starts[own + 1])
+            for code, row in zip(pair, (pair[1] - 1, pair[0]), strict=True):
+                part = slice(starts[code], starts[code + 1])
                 chosen = (limited[row, part], used[row, part])
-                counts += [np.bincount(equal[part][each], minlength=len(y)) for each in chosen]
+                counts += [np.bincount(equal[part][column], minlength=len(y)) for column in chosen]
             if (np.maximum(counts[0], counts[2]) > np.minimum(counts[1], counts[3])).any():
                 return False
         return True
@@ -235,13 +238,13 @@ class RbfMachine(BaseEstimator):
         The last block is padded, so that the bits of a decision do not depend on the other rows.
         """
         support, count = self.support(), len(X)
-        if (known := self.kernel_.remembered(X)) is not None:
-            return _pair_decisions(self.machine_, known[:, support])
+        if (kernel := self.kernel_.remembered(X)) is not None:
+            return _pair_decisions(self.machine_, kernel[:, support])
         height = min(HIGHEST, max(1, KERNEL_ENTRIES // (_STEP * max(1, len(support)))) * _STEP)
         padding = np.zeros((-count % height or height * (not count), np.shape(X)[1]))
         X = np.vstack([np.asarray(X, dtype=np.float64), padding])
         kernels = self.kernel_.blocks(X, support, height)
-        return np.concatenate([_pair_decisions(self.machine_, each) for each in kernels])[:count]
+        return np.concatenate([_pair_decisions(self.machine_, block) for block in kernels])[:count]
 
 
 class RbfLabels(ClassifierMixin, RbfMachine):
@@ -340,7 +343,7 @@ def _pair_decisions(machine: Any, kernel: np.ndarray) -> np.ndarray:
         return np.asarray((kernel @ weights[0] + machine.intercept_[0])[:, None])
     # the support vectors of a class have one weight against each of the other classes
     slices = [slice(a, b) for a, b in zip(starts, starts[1:], strict=False)]
-    sums = [kernel[:, own] @ weights[:, own].T for own in slices]
+    sums = [kernel[:, part] @ weights[:, part].T for part in slices]
     pairs = combinations(range(len(slices)), 2)
     return np.stack([sums[i][:, j - 1] + sums[j][:, i] for i, j in pairs], 1) + machine.intercept_
 
@@ -383,8 +386,8 @@ def _fit_calibration(
 
     start = np.concatenate([[1.0], np.zeros(classes - 1)])
     bounds = [(_SMALLEST_SLOPE, None)] + [(None, None)] * (classes - 1)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return float(found[0]), np.concatenate([[0.0], found[1:]])
+    solution = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return float(solution[0]), np.concatenate([[0.0], solution[1:]])
 
 
 class NaiveBayes(GaussianNB):
@@ -404,14 +407,6 @@ class NaiveBayes(GaussianNB):
 
 
 # -- A feed-forward network with one hidden layer: PyTorch for training, numpy for prediction -----
-
-
-#: minimum number of steps per epoch, even if fewer cover all rows
-LEAST_STEPS = 20
-#: no early stopping with fewer validation rows than this
-LEAST_HELD = 10
-
-Weights = list[np.ndarray]
 
 
 @dataclass(eq=False, repr=False)
@@ -442,7 +437,7 @@ class _Net(BaseEstimator):
             held[sample_rows(len(y), share, rng, y if classes else None)] = True
         data = [torch.tensor(a) for a in (np.asarray(X, dtype=np.float32), y)]
         sides = [
-            [each[mask] for each in data] for mask in (torch.tensor(~held), torch.tensor(held))
+            [tensor[mask] for tensor in data] for mask in (torch.tensor(~held), torch.tensor(held))
         ]
         with torch_threads(1):
             weights = []
@@ -458,7 +453,7 @@ class _Net(BaseEstimator):
         import torch
 
         loss = torch.nn.functional.cross_entropy if classes else torch.nn.functional.mse_loss
-        free = [torch.tensor(each, requires_grad=True) for each in weights]
+        free = [torch.tensor(array, requires_grad=True) for array in weights]
         adam = Adam(free, self.learning_rate)
         (X, y), (held_X, held_y) = sides
         self.history_: list[dict[str, Any]] = []
@@ -540,19 +535,19 @@ class Adam:
         import torch
 
         self.weights, self.rate, self.steps = weights, rate, 0
-        self.means = [torch.zeros_like(each) for each in weights]
-        self.squares = [torch.zeros_like(each) for each in weights]
+        self.means = [torch.zeros_like(weight) for weight in weights]
+        self.squares = [torch.zeros_like(weight) for weight in weights]
 
     def step(self) -> None:
         """Update the weights and reset their gradients."""
         self.steps += 1
         slow, slower = 1 - 0.9**self.steps, 1 - 0.999**self.steps
-        for each, mean, square in zip(self.weights, self.means, self.squares, strict=True):
-            gradient, each.grad = each.grad, None
+        for weight, mean, square in zip(self.weights, self.means, self.squares, strict=True):
+            gradient, weight.grad = weight.grad, None
             mean.lerp_(gradient, 0.1)
             square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
             scale = (square.sqrt() / slower**0.5).add_(1e-8)
-            each.data.addcdiv_(mean, scale, value=-self.rate / slow)
+            weight.data.addcdiv_(mean, scale, value=-self.rate / slow)
 
 
 def _outputs(weights: list[Any], X: Any) -> Any:
@@ -561,4 +556,4 @@ def _outputs(weights: list[Any], X: Any) -> Any:
 
 
 def _copied(weights: list[Any]) -> Weights:
-    return [each.detach().numpy().copy() for each in weights]
+    return [tensor.detach().numpy().copy() for tensor in weights]

@@ -39,7 +39,8 @@ class Prompts:
         """Return the prompts of a saved SentenceTransformer, without loading it."""
         config = read_saved_json(folder / "config_sentence_transformers.json", {})
         kinds = {
-            each["type"].rpartition(".")[2] for each in read_saved_json(folder / "modules.json", [])
+            module["type"].rpartition(".")[2]
+            for module in read_saved_json(folder / "modules.json", [])
         }
         named = config.get("prompts") or {}
         return cls(named, config.get("default_prompt_name"), bool(kinds & _ROUTERS))
@@ -49,20 +50,20 @@ class Prompts:
         """The names of prompts that are not empty."""
         return [name for name, text in self.texts.items() if text]
 
-    def of(self, role: str, given: str | Mapping[str, str] | None = None) -> str:
+    def of(self, role: str, prompts: str | Mapping[str, str] | None = None) -> str:
         """Return the prompt of a role; ``given`` is the user's, which comes first."""
-        if isinstance(given, str):
-            return given
-        if given and role in given:
-            return self.texts.get(given[role]) or given[role]
+        if isinstance(prompts, str):
+            return prompts
+        if prompts and role in prompts:
+            return self.texts.get(prompts[role]) or prompts[role]
         # sentence-transformers uses the default prompt neither for queries nor for documents
         names = ROLE_PROMPTS.get(role, (role, self.default))
         return next((text for name in names if (text := self.texts.get(name or ""))), "")
 
-    def key(self, role: str, given: str | Mapping[str, str] | None = None) -> str:
+    def key(self, role: str, prompts: str | Mapping[str, str] | None = None) -> str:
         """Return what distinguishes the vectors of a role: its prompt, and its route if any."""
         routed = self.routes and role in ROLE_PROMPTS
-        return self.of(role, given) + (f" [{role}]" if routed else "")
+        return self.of(role, prompts) + (f" [{role}]" if routed else "")
 
 
 #: modules of sentence-transformers that process queries and documents differently

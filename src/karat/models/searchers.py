@@ -52,17 +52,17 @@ class StoredTexts:
         # an encoder without different prompts has one vector of an item for both roles
         queries = range(size, len(matrix)) if len(matrix) > size else roles.both
         missing = data.items.isna().to_numpy()
-        for row, place, role in [
+        for row, position, role in [
             *zip(range(size), range(size), roles.main, strict=True),
-            *((row, place, QUERY) for row, place in zip(queries, roles.both, strict=True)),
+            *((row, position, QUERY) for row, position in zip(queries, roles.both, strict=True)),
         ]:
-            if not missing[place]:
-                self._rows.setdefault(role, {})[texts[place]] = row
+            if not missing[position]:
+                self._rows.setdefault(role, {})[texts[position]] = row
 
     def rows(self, texts: list[str], role: str) -> np.ndarray:
         """Return the row of each text in a role, -1 if it has none."""
-        known = self._rows.get(role, {})
-        return np.array([known.get(text, -1) for text in texts], dtype=np.intp)
+        row_of = self._rows.get(role, {})
+        return np.array([row_of.get(text, -1) for text in texts], dtype=np.intp)
 
 
 class EncoderSearch(SearchModel):
@@ -116,7 +116,7 @@ def stage_model(thing: Any) -> Model:
 def stage_encoders(model: Any) -> list[Any]:
     """Return the encoders among the stages of a search model, in their order."""
     stages = getattr(model, "stages", ())
-    nested = [stage_encoders(each) if is_searcher(each) else [each] for each in stages]
+    nested = [stage_encoders(stage) if is_searcher(stage) else [stage] for stage in stages]
     return [encoder for several in nested for encoder in several]
 
 
@@ -125,19 +125,19 @@ def use_stored(model: Any, stored: Sequence[StoredTexts]) -> list[EncoderSearch]
 
     ``stored`` has the order of ``stage_encoders``.
     """
-    left = iter(stored)
-    found: list[EncoderSearch] = []
+    remaining = iter(stored)
+    searches: list[EncoderSearch] = []
 
     def replaced(stage: Any) -> Any:
         if not is_searcher(stage):
-            stage = EncoderSearch(stage_model(stage).prototype, next(left))
-            found.append(stage)
+            stage = EncoderSearch(stage_model(stage).prototype, next(remaining))
+            searches.append(stage)
         elif getattr(stage, "stages", ()):
-            stage.stages = [replaced(each) for each in stage.stages]
+            stage.stages = [replaced(inner) for inner in stage.stages]
         return stage
 
     replaced(model)
-    return found
+    return searches
 
 
 def descending_ranks(scores: np.ndarray) -> np.ndarray:

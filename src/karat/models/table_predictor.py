@@ -19,12 +19,8 @@ from karat.core.registry import build, load_object
 from karat.core.replicates import depends_on_seed
 from karat.errors import Declined
 from karat.models.model import Parameterized, available_if, fit_weighted
-from karat.models.tabular_encoders import (
-    OneHotTable,
-    clip_to_float32,
-    date_columns,
-    numeric_columns,
-)
+from karat.models.tables.one_hot_table import OneHotTable
+from karat.models.tables.typed_columns import clip_to_float32, date_columns, numeric_columns
 
 #: largest size of the distinct rows of several views, in bytes
 MAX_SHARED = 2**28
@@ -56,14 +52,14 @@ def distinct_rows(views: Iterable[tuple[str, np.ndarray]]) -> DistinctRows:
     places: dict[bytes, int] = {}
     parts, indices = [np.empty((0, 0))], dict[str, np.ndarray]()
     for name, rows in views:
-        known = len(places)
-        found = (places.setdefault(row.tobytes(), len(places)) for row in rows)
-        own = np.fromiter(found, dtype=np.intp, count=len(rows))
-        highest = np.maximum.accumulate(np.maximum(own, known - 1))
-        new = rows[np.diff(highest, prepend=known - 1) > 0]
+        count_before = len(places)
+        numbers = (places.setdefault(row.tobytes(), len(places)) for row in rows)
+        row_numbers = np.fromiter(numbers, dtype=np.intp, count=len(rows))
+        highest = np.maximum.accumulate(np.maximum(row_numbers, count_before - 1))
+        new = rows[np.diff(highest, prepend=count_before - 1) > 0]
         if sum(part.nbytes for part in parts) + new.nbytes > MAX_SHARED:
             break
-        indices[name], parts = own, [*(parts if indices else ()), new]
+        indices[name], parts = row_numbers, [*(parts if indices else ()), new]
     return np.concatenate(parts), indices
 
 
@@ -209,9 +205,9 @@ class MatrixPredictor:
                 step = count if getattr(self.estimator, "all_at_once", False) else BLOCK
                 parts = [predict(X.matrix[at : at + step]) for at in range(0, count, step)]
                 self.known_ = (X.matrix, tuple(map(np.concatenate, zip(*parts, strict=True))))
-        if (known := self.known_[1]) is None:
+        if (stored := self.known_[1]) is None:
             return predict(np.asarray(X))
-        return tuple(each[X.indices] for each in known)
+        return tuple(array[X.indices] for array in stored)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what predictions of other rows need."""
@@ -255,10 +251,10 @@ class TablePredictor(Parameterized):
         return self.max_train_rows is not None or depends_on_seed(self._estimator(kind), kind)
 
     def _estimator(self, kind: str) -> Any:
-        path, own = str(self.classifier), self.classifier_options
+        path, own_options = str(self.classifier), self.classifier_options
         if kind == "regression":
-            path, own = str(self.regressor), self.regressor_options
-        options = {**(self.options or {}), **(own or {})}
+            path, own_options = str(self.regressor), self.regressor_options
+        options = {**(self.options or {}), **(own_options or {})}
         return build(f'the estimator "{path}"', load_object(path), options, {})
 
     def parts(self) -> tuple[PreparedTable, MatrixPredictor]:

@@ -17,6 +17,10 @@ from karat.errors import DefinitionError
 from karat.models.model import PackagedEncoder, Parameterized
 from karat.models.vector_files import Lookup, VectorLookup, rows_of
 
+_WORD = re.compile(r"\w+")
+#: texts averaged at a time
+BLOCK = 1024
+
 
 @dataclass(eq=False, repr=False)
 class TfIdf(Parameterized):
@@ -100,11 +104,6 @@ def _word_llama() -> Any:
         root.handlers[:] = handlers
 
 
-_WORD = re.compile(r"\w+")
-#: texts averaged at a time
-BLOCK = 1024
-
-
 class WordVectors(VectorLookup):
     """Word vectors, such as gensim's: an entity is looked up, the words of a text are averaged.
 
@@ -178,7 +177,9 @@ def average_words(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.
         written = list(itertools.chain.from_iterable(block))
         small = words.get_indexer(pd.Index([word.lower() for word in written], dtype=object))
         rows = np.where(small >= 0, small, words.get_indexer(pd.Index(written, dtype=object)))
-        owners = np.repeat(np.arange(len(block)), [len(each) for each in block])[rows >= 0]
+        owners = np.repeat(np.arange(len(block)), [len(text_words) for text_words in block])[
+            rows >= 0
+        ]
         sums = np.zeros((len(block), vectors.shape[1]))
         # word by word: a mean does not depend on the other texts
         np.add.at(sums, owners, vectors[rows[rows >= 0]])

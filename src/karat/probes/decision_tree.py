@@ -15,6 +15,12 @@ PATIENCE = 2**19
 #: integers up to this size are exact as float64
 EXACT = 2**53
 _seen = [0]
+#: a node is not split if its standard deviation is below this share of that of all rows
+CALM = 0.05
+#: errors that differ by less than this share of the standard deviation count as equal
+EQUAL = 1e-9
+#: relative size below which a column counts as linearly dependent on the others
+RANK = 1e-10
 
 
 @dataclass(frozen=True)
@@ -104,14 +110,14 @@ def leaves(tree: Any, X: np.ndarray, ends: np.ndarray | None = None) -> np.ndarr
     """Return the leaf of each row; ``ends`` are the leaves after pruning."""
     X = np.asarray(X, dtype=np.float32)
     ends = tree.feature < 0 if ends is None else ends
-    place = np.zeros(len(X), dtype=np.intp)
-    moving = np.flatnonzero(~ends[place])
+    node_of = np.zeros(len(X), dtype=np.intp)
+    moving = np.flatnonzero(~ends[node_of])
     while len(moving):
-        node = place[moving]
-        left = X[moving, tree.feature[node]] <= tree.threshold[node]
-        place[moving] = np.where(left, tree.children_left[node], tree.children_right[node])
-        moving = moving[~ends[place[moving]]]
-    return place
+        node = node_of[moving]
+        goes_left = X[moving, tree.feature[node]] <= tree.threshold[node]
+        node_of[moving] = np.where(goes_left, tree.children_left[node], tree.children_right[node])
+        moving = moving[~ends[node_of[moving]]]
+    return node_of
 
 
 def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | None:
@@ -132,7 +138,7 @@ def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | Non
     sums = np.zeros((2 * size, width))
     # the seed of the order in which scikit-learn tries the features; its generator replaces 0
     seed = int(np.random.RandomState(tree.random_state).randint(0, 2**31 - 1)) or 1
-    made = loops.grow(
+    count = loops.grow(
         columns,
         np.argsort(columns, axis=1).astype(np.uint32),
         (y.astype(np.float64), (y if classes else y[:0]).astype(np.uint32), rule),
@@ -140,9 +146,9 @@ def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | Non
         (parts, np.diff(parts), scale, shift, np.empty(size), np.empty(size)),
         (nodes, numbers, sums),
     )
-    feature, left, right, rows = nodes[:made].T.copy()
-    threshold, impurity = numbers[:made].T.copy()
-    shares = sums[:made, None, : classes or 1] / rows[:, None, None]
+    feature, left, right, rows = nodes[:count].T.copy()
+    threshold, impurity = numbers[:count].T.copy()
+    shares = sums[:count, None, : classes or 1] / rows[:, None, None]
     return Grown(feature, left, right, rows, threshold, impurity, shares)
 
 
@@ -157,14 +163,6 @@ def _loops(size: int) -> Any:
     except ImportError:
         return None
     return heads_numba
-
-
-#: a node is not split if its standard deviation is below this share of that of all rows
-CALM = 0.05
-#: errors that differ by less than this share of the standard deviation count as equal
-EQUAL = 1e-9
-#: relative size below which a column counts as linearly dependent on the others
-RANK = 1e-10
 
 
 @dataclass(frozen=True)
@@ -230,9 +228,9 @@ class ModelTree:
         predicted = np.empty(len(X))
         ends = np.zeros(self.grown_.node_count, dtype=bool)
         ends[list(self.leaves_)] = True
-        place = leaves(self.grown_, X, ends)
-        for leaf in np.unique(place):
-            here = place == leaf
+        leaf_of = leaves(self.grown_, X, ends)
+        for leaf in np.unique(leaf_of):
+            here = leaf_of == leaf
             weights = self.leaves_[int(leaf)]
             predicted[here] = X[here] @ weights[:-1] + weights[-1]
         return predicted
@@ -243,9 +241,9 @@ class ModelTree:
         X32, reached = X.astype(np.float32), {0: np.arange(len(X))}
         for node in np.flatnonzero(tree.feature >= 0).tolist():  # parents come before children
             rows = reached[node]
-            left = X32[rows, tree.feature[node]] <= tree.threshold[node]
-            reached[int(tree.children_left[node])] = rows[left]
-            reached[int(tree.children_right[node])] = rows[~left]
+            goes_left = X32[rows, tree.feature[node]] <= tree.threshold[node]
+            reached[int(tree.children_left[node])] = rows[goes_left]
+            reached[int(tree.children_right[node])] = rows[~goes_left]
         self.lines_: dict[int, Line] = {}
         #: for every node: whether it is a leaf now, the dimensions split below it, and the mean
         #: absolute error and number of parameters of its subtree, where a split counts as one
@@ -295,11 +293,11 @@ def _select_columns(
     inverse = solve_triangular(r[:rank, :rank], np.eye(rank))
     spread, weights = inverse @ inverse.T, inverse @ projected[:rank]
     columns = X[:, order[:rank]]  # copied once; the weights of removed ones are 0
-    left, rest = np.ones(rank, dtype=bool), y - columns @ weights
+    in_model, rest = np.ones(rank, dtype=bool), y - columns @ weights
     error = adjusted(_mean_error(rest), len(y), rank + 1)
     strength = np.full(rank, np.inf)
     for parameters in range(rank, 0, -1):
-        np.divide(weights**2, spread.diagonal(), out=strength, where=left)
+        np.divide(weights**2, spread.diagonal(), out=strength, where=in_model)
         weak = int(np.argmin(strength))
         # without this column, the weights of the others change by what they share with it
         shared = spread[:, weak].copy()
@@ -310,12 +308,12 @@ def _select_columns(
             break
         spread -= np.outer(shared, shared / shared[weak])
         weights = weights - change
-        left[weak], weights[weak], strength[weak] = False, 0.0, np.inf
+        in_model[weak], weights[weak], strength[weak] = False, 0.0, np.inf
         spread[weak], spread[:, weak] = 0.0, 0.0
         rest, error = without, fewer
-    kept = np.flatnonzero(left)
-    kept = kept[np.argsort(order[kept])]
-    return order[kept], weights[kept], rest
+    chosen = np.flatnonzero(in_model)
+    chosen = chosen[np.argsort(order[chosen])]
+    return order[chosen], weights[chosen], rest
 
 
 def adjusted(error: float, rows: int, parameters: int) -> float:

@@ -26,6 +26,23 @@ if TYPE_CHECKING:
 
 #: returns the object of a name, made by the second argument unless another head has made it
 Share = Callable[[str, Callable[[], Any]], Any]
+#: smallest diagonal entry of the Cholesky factor, as a share of the largest, that is precise enough
+REGULAR = 1e-3
+#: split criteria of a tree, by kind of target; the first is the default
+CRITERIA = {
+    "classification": ("entropy", "gini"),
+    "regression": ("squared_error", "absolute_error"),
+}
+#: number of distances in a block
+DISTANCES = 2**22
+#: number of columns up to which scikit-learn searches a tree, by differences instead of products
+FEW_COLUMNS = 15
+#: how the distance between two clusters follows from the distances between their members
+LINKAGES = ("average", "complete", "single")
+#: working memory for distances, in MB; larger blocks are new pages of memory each time
+MEMORY = 4
+#: number of rows up to which the distances of all pairs are kept for other heads: 128 MB
+KEPT_ROWS = 5792
 
 
 @head("logistic-regression")
@@ -47,10 +64,6 @@ def linear(kind: str = "regression") -> Any:
     """Ordinary least squares."""
     need_kind("linear-regression", kind, "regression", "logistic-regression")
     return LeastSquares()
-
-
-#: smallest diagonal entry of the Cholesky factor, as a share of the largest, that is precise enough
-REGULAR = 1e-3
 
 
 class LeastSquares(Parameterized):
@@ -103,13 +116,6 @@ def need_kind(head: str, kind: str, needed: str, instead: str) -> None:
         raise DefinitionError(f"head {head} is for {needed}, not {kind}; use {instead}.")
 
 
-#: split criteria of a tree, by kind of target; the first is the default
-CRITERIA = {
-    "classification": ("entropy", "gini"),
-    "regression": ("squared_error", "absolute_error"),
-}
-
-
 @head("knn")
 def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
     """Predict the majority class or the mean of the nearest train items."""
@@ -121,12 +127,6 @@ def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
         chosen = KNeighborsClassifier if kind == "classification" else KNeighborsRegressor
         return chosen(n_neighbors=n_neighbors, weights=weights)
     return (NearestLabels if kind == "classification" else NearestNumbers)(n_neighbors)
-
-
-#: number of distances in a block
-DISTANCES = 2**22
-#: number of columns up to which scikit-learn searches a tree, by differences instead of products
-FEW_COLUMNS = 15
 
 
 @dataclass(eq=False, repr=False)
@@ -151,23 +151,23 @@ class _Nearest(Parameterized):
             search = NearestNeighbors(n_neighbors=count).fit(rows)
             return np.asarray(search.kneighbors(X, return_distance=False))
         squares, height = np.einsum("ij,ij->i", rows, rows), max(1, DISTANCES // len(rows))
-        found = [np.empty((0, count), dtype=np.intp)]
+        nearest = [np.empty((0, count), dtype=np.intp)]
         for start in range(0, len(X), height):
             # the squares of the other rows do not change the order
             distances = squares - 2 * (X[start : start + height] @ rows.T)
-            found.append(_smallest(distances, count))
-        return np.concatenate(found)
+            nearest.append(_smallest(distances, count))
+        return np.concatenate(nearest)
 
 
 def _smallest(values: np.ndarray, count: int) -> np.ndarray:
     """Return the columns of the smallest values of each row, by increasing value."""
-    left, each = values.copy(), np.arange(len(values))
+    remaining, rows = values.copy(), np.arange(len(values))
     columns = np.empty((len(values), count), dtype=np.intp)
-    for place in range(count):
-        columns[:, place] = left.argmin(axis=1)
-        left[each, columns[:, place]] = np.inf
+    for position in range(count):
+        columns[:, position] = remaining.argmin(axis=1)
+        remaining[rows, columns[:, position]] = np.inf
     # of equal values, not all of which fit
-    for row in np.flatnonzero(left.min(axis=1) == values[each, columns[:, -1]]):
+    for row in np.flatnonzero(remaining.min(axis=1) == values[rows, columns[:, -1]]):
         columns[row] = _kept_in_heap(values[row].tolist(), count)
     return columns
 
@@ -185,7 +185,7 @@ def _kept_in_heap(values: Sequence[float], count: int) -> list[int]:
                 break
             heap[at], at, below = heap[below], below, 2 * below + 1
         heap[at] = new
-    return [place for _, place in sorted(heap)]
+    return [position for _, position in sorted(heap)]
 
 
 class NearestLabels(_Nearest):
@@ -361,14 +361,6 @@ class IsolationForestScore:
         return -np.asarray(forest.fit(X).score_samples(X))
 
 
-#: how the distance between two clusters follows from the distances between their members
-LINKAGES = ("average", "complete", "single")
-#: working memory for distances, in MB; larger blocks are new pages of memory each time
-MEMORY = 4
-#: number of rows up to which the distances of all pairs are kept for other heads: 128 MB
-KEPT_ROWS = 5792
-
-
 @head("kmeans")
 def kmeans(
     n_clusters: int, batch_size: int | None = 32, n_init: int = 10, random_state: int | None = None
@@ -420,7 +412,7 @@ def dbscan(
     metric: str | Callable[..., float] = "cosine",
     share: Share | None = None,
 ) -> Any:
-    """Find dense groups: items with ``min_samples`` items within ``eps``, including itself.
+    """Find dense groups: items with ``min_samples`` items within ``eps``, including points.
 
     Items outside of all groups get the cluster -1. ``metric`` is as in the head agglomerative.
     """
@@ -452,9 +444,11 @@ class Distance:
         """Yield, for each vector, the distances to the vectors after it."""
         X = np.asarray(X, dtype=np.float64)
         if callable(self.metric):
-            for place, one in enumerate(X):
-                found = [checked_similarity(self.metric, one, other) for other in X[place + 1 :]]
-                yield np.maximum(0.0, 1.0 - np.array(found))
+            for position, one in enumerate(X):
+                similarities = [
+                    checked_similarity(self.metric, one, other) for other in X[position + 1 :]
+                ]
+                yield np.maximum(0.0, 1.0 - np.array(similarities))
             return
         from sklearn.metrics import pairwise_distances
 
@@ -465,8 +459,8 @@ class Distance:
             if not np.isfinite(block).all():
                 # a zero vector has the distance of an unrelated one
                 block = np.nan_to_num(block, nan=1.0)
-            for place, distances in enumerate(block, 1):
-                yield distances[place:]
+            for position, distances in enumerate(block, 1):
+                yield distances[position:]
 
     def condensed(self, X: np.ndarray) -> np.ndarray:
         """Return the distances of all pairs of rows in SciPy's condensed form."""
@@ -526,12 +520,13 @@ class _Dense(_Clusterer):
         """Return the distances of at most ``eps`` as a sparse matrix."""
         from scipy.sparse import coo_matrix
 
-        distances, own = self.distance.condensed(X), np.arange(len(X))
+        distances, points = self.distance.condensed(X), np.arange(len(X))
         near = np.flatnonzero(distances <= self.eps)
-        starts = own * len(X) - own * (own + 1) // 2  # of each row's distances to those after it
+        # of each point's distances to those after it
+        starts = points * len(X) - points * (points + 1) // 2
         one = np.searchsorted(starts, near, side="right") - 1
         other, values = near - starts[one] + one + 1, distances[near]
-        pairs = (np.concatenate([own, one, other]), np.concatenate([own, other, one]))
+        pairs = (np.concatenate([points, one, other]), np.concatenate([points, other, one]))
         values = np.concatenate([np.zeros(len(X)), values, values])
         return coo_matrix((values, pairs), shape=(len(X), len(X))).tocsr()
 
@@ -642,16 +637,16 @@ class BestOf:
     def _fold_scores(self, fold: _InnerFold, failed: dict[int, str]) -> list[float]:
         """Return the score of every candidate on the held-out rows; a failure is minus infinity."""
         scores = [-np.inf] * len(self.candidates)
-        for place, candidate in enumerate(self.candidates):
+        for position, candidate in enumerate(self.candidates):
             try:
                 predicted = fold.predictions(candidate, self._build)
             except (ValueError, DataError) as error:
-                failed.setdefault(place, str(error).splitlines()[0].rstrip("."))
+                failed.setdefault(position, str(error).splitlines()[0].rstrip("."))
                 continue
             if self.kind == "classification":
-                scores[place] = float(np.mean(predicted == fold.target))
+                scores[position] = float(np.mean(predicted == fold.target))
             else:
-                scores[place] = -float(np.sqrt(np.mean((predicted - fold.target) ** 2)))
+                scores[position] = -float(np.sqrt(np.mean((predicted - fold.target) ** 2)))
         return scores
 
     def _note(self, best: int, folds: int, failed: Mapping[int, str]) -> str:
@@ -661,8 +656,8 @@ class BestOf:
         score = self.scores_[best]
         value = f"accuracy {score:.3f}" if self.kind == "classification" else f"RMSE {-score:.4g}"
         failures = "".join(
-            f"; {name_of(self.candidates[place])} failed to fit: {why}"
-            for place, why in failed.items()
+            f"; {name_of(self.candidates[position])} failed to fit: {why}"
+            for position, why in failed.items()
         )
         return f"{chosen} ({value} in {folds} inner folds){failures}"
 
@@ -712,7 +707,7 @@ def inner_folds(X: np.ndarray, classes: Any, folds: int, seed: int) -> list[np.n
 
     _, first, inverse = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)
     distinct = np.sort(first)  # the first of each set of equal rows represents all of them
-    place = np.searchsorted(distinct, first)[inverse.ravel()]
+    group_number = np.searchsorted(distinct, first)[inverse.ravel()]
     labels = None if classes is None else np.asarray(classes)[distinct]
     most = len(distinct) if labels is None else np.unique(labels, return_counts=True)[1].max()
     folds = min(folds, int(most))
@@ -722,7 +717,7 @@ def inner_folds(X: np.ndarray, classes: Any, folds: int, seed: int) -> list[np.n
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class may have fewer members than there are folds
         splits = list(chosen(folds, shuffle=True, random_state=seed).split(distinct, labels))
-    return [np.isin(place, test) for _, test in splits]
+    return [np.isin(group_number, test) for _, test in splits]
 
 
 def name_of(candidate: Mapping[str, Any]) -> str:
@@ -731,18 +726,18 @@ def name_of(candidate: Mapping[str, Any]) -> str:
     return " ".join([str(candidate["use"]), *params])
 
 
-def _candidates(given: Any) -> Iterator[dict[str, Any]]:
+def _candidates(heads: Any) -> Iterator[dict[str, Any]]:
     """Yield each head with its parameters, one head per value of a list."""
-    if isinstance(given, str | Mapping) or not isinstance(given, Sequence) or not given:
+    if isinstance(heads, str | Mapping) or not isinstance(heads, Sequence) or not heads:
         raise DefinitionError(
             f"head best-of: heads must be a list of names, or of names with parameters "
-            f"({{use: svm, C: [1, 10]}}), got {given!r}."
+            f"({{use: svm, C: [1, 10]}}), got {heads!r}."
         )
-    for each in given:
-        chosen = {"use": each} if isinstance(each, str) else each
+    for entry in heads:
+        chosen = {"use": entry} if isinstance(entry, str) else entry
         if not isinstance(chosen, Mapping) or not isinstance(chosen.get("use"), str):
             raise DefinitionError(
-                f"head best-of: a head must be a name or have use: <name>, got {each}."
+                f"head best-of: a head must be a name or have use: <name>, got {entry}."
             )
         if chosen["use"] == "best-of":
             raise DefinitionError("head best-of: heads must not contain another best-of.")

@@ -24,6 +24,9 @@ from karat.probes.trained import missed, need_fields, ranked_predictions
 
 #: maps the unit vectors of a, b and c to the vector to search for
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+WAYS = ("ridge", "translation")
+#: number of questions per block
+BLOCK = 16_384
 
 
 @analogy_function("default")
@@ -63,8 +66,8 @@ class Analogy:
         self, function: Function | str | None = None, candidates: str | int = "vocabulary"
     ) -> None:
         named = isinstance(function, str)
-        given: Any = analogy_functions.get(str(function)) if named else function
-        if given is not None and not callable(given):
+        chosen: Any = analogy_functions.get(str(function)) if named else function
+        if chosen is not None and not callable(chosen):
             raise DefinitionError(
                 f"probe: function must be a function of three vectors, got {function!r}."
             )
@@ -74,7 +77,7 @@ class Analogy:
                 f'probe: candidates must be "vocabulary", "dataset" or an integer >= 1, '
                 f"got {candidates!r}."
             )
-        self.function = None if given is offset else given  # which is faster
+        self.function = None if chosen is offset else chosen  # which is faster
         self.candidates = candidates
         self.notes: list[str] = []
         self._stock: Stock | None = None
@@ -98,8 +101,8 @@ class Analogy:
         out = (np.tile(np.arange(len(test)), 3), np.concatenate(places))
         targets = self._targets(*map(stock.unit, places))
         best, rank = Ranking(targets, truth, out, len(stock.ids), stock.unit).settle()
-        asked = np.sort(np.column_stack(places), axis=1)
-        others = len(stock.ids) - 1 - (asked[:, 1:] != asked[:, :-1]).sum(axis=1)
+        given_items = np.sort(np.column_stack(places), axis=1)
+        others = len(stock.ids) - 1 - (given_items[:, 1:] != given_items[:, :-1]).sum(axis=1)
         self.candidates_ = int(others.max())
         return ranked_predictions(test, stock.ids[best].to_numpy(), rank, others)
 
@@ -112,7 +115,7 @@ class Analogy:
             return b - a + c
         # the length does not change the order, but the tolerance of ties assumes unit vectors
         return unit_rows(
-            np.array([_checked(self.function, *asked) for asked in zip(a, b, c, strict=True)])
+            np.array([_checked(self.function, *abc) for abc in zip(a, b, c, strict=True)])
         )
 
     def _candidates(self, data: Dataset, vectors: Vectors) -> Stock:
@@ -120,17 +123,19 @@ class Analogy:
         vocabulary = self._vocabulary(vectors)
         of_data = vocabulary is None or self.candidates != "vocabulary"
         source = (vectors if vocabulary is None else vocabulary[1], data.items if of_data else None)
-        known = () if self._stock is None else self._stock.source
-        if self._stock is None or any(a is not b for a, b in zip(known, source, strict=True)):
+        stock_source = () if self._stock is None else self._stock.source
+        if self._stock is None or any(
+            a is not b for a, b in zip(stock_source, source, strict=True)
+        ):
             if vocabulary is None:
                 ids, matrix = data.items.index[vectors.rows], vectors.matrix
             else:
                 ids, matrix = _as_text(vocabulary[0]), vocabulary[1]
             chosen = ~np.isnan(matrix[:, 0])
             if vocabulary is not None and isinstance(self.candidates, Integral):
-                own = ids.isin(_as_text(data.items.index))
-                own[: self.candidates] = True
-                chosen &= own
+                in_task = ids.isin(_as_text(data.items.index))
+                in_task[: self.candidates] = True
+                chosen &= in_task
             rows = None if chosen.all() else np.flatnonzero(chosen)
             self._stock = Stock(source, ids if rows is None else ids[rows], matrix, rows)
         return self._stock
@@ -169,25 +174,20 @@ def _places(ids: pd.Index, wanted: pd.Index) -> np.ndarray:
     return places
 
 
-def _checked(function: Function, *asked: np.ndarray) -> np.ndarray:
+def _checked(function: Function, *arguments: np.ndarray) -> np.ndarray:
     """Call a custom function with three vectors and check what it returns."""
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        vector = np.asarray(function(*asked), dtype=np.float64)
+        vector = np.asarray(function(*arguments), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ContractError(f"{name} must return a vector of numbers: {error}.") from error
-    if vector.shape != asked[0].shape:
+    if vector.shape != arguments[0].shape:
         raise ContractError(
-            f"{name} must return a vector of the shape {asked[0].shape}, got {vector.shape}."
+            f"{name} must return a vector of the shape {arguments[0].shape}, got {vector.shape}."
         )
     if not np.isfinite(vector).all():
         raise ContractError(f"{name} returned a vector with NaN or infinity.")
     return vector
-
-
-WAYS = ("ridge", "translation")
-#: number of questions per block
-BLOCK = 16_384
 
 
 @dataclass(frozen=True)
@@ -275,21 +275,21 @@ class Links:
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the item nearest to the predicted vector, and the rank of the target."""
         links = Triples.of(test)
-        known = np.flatnonzero(vectors.known(np.arange(len(test.items))))
-        place = np.full(len(test.items), -1, dtype=np.intp)
-        place[known] = np.arange(len(known))
+        has_vector = np.flatnonzero(vectors.known(np.arange(len(test.items))))
+        position = np.full(len(test.items), -1, dtype=np.intp)
+        position[has_vector] = np.arange(len(has_vector))
         question, other = _other_answers(self.taught_, links)
-        competing = place[other] >= 0
-        out = question[competing], place[other[competing]]
+        competing = position[other] >= 0
+        out = question[competing], position[other[competing]]
 
         def unit(places: slice | np.ndarray) -> np.ndarray:
-            return unit_rows(vectors.at(known[places]))
+            return unit_rows(vectors.at(has_vector[places]))
 
         targets = self._targets(links, vectors)
-        best, rank = Ranking(targets, place[links.tail], out, len(known), unit).settle()
-        others = len(known) - np.bincount(out[0], minlength=len(test))
-        self.candidates_ = len(known)
-        return ranked_predictions(test, test.items.index[known[best]].to_numpy(), rank, others)
+        best, rank = Ranking(targets, position[links.tail], out, len(has_vector), unit).settle()
+        others = len(has_vector) - np.bincount(out[0], minlength=len(test))
+        self.candidates_ = len(has_vector)
+        return ranked_predictions(test, test.items.index[has_vector[best]].to_numpy(), rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return empty predictions that rank the target behind every candidate."""
@@ -350,7 +350,7 @@ def _other_answers(train: Triples, test: Triples) -> tuple[np.ndarray, np.ndarra
     queries = pd.DataFrame({"head": test.head, "relation": test.relation})
     queries["question"] = np.arange(len(queries))
     links = pd.concat([pd.DataFrame(vars(train)), pd.DataFrame(vars(test))]).drop_duplicates()
-    found = queries.merge(links, on=["head", "relation"])
-    question, tail = found["question"].to_numpy(), found["tail"].to_numpy()
+    matches = queries.merge(links, on=["head", "relation"])
+    question, tail = matches["question"].to_numpy(), matches["tail"].to_numpy()
     other = tail != test.tail[question]
     return question[other], tail[other]

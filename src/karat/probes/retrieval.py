@@ -41,6 +41,21 @@ DENSE = 5
 BAND = 512
 #: largest relative rounding error of 32 bits
 _ROUNDING = 2.0**-24
+#: number of scores in memory, unless there are so many candidates that it is less than MOST rows
+BLOCK = 2**22
+#: queries per block if there are many candidates; fewer would make the product slow
+MOST = 64
+#: scores this close count as equal: the product of equal vectors differs in its last bits
+NEAREST_TIE = 1e-12
+#: digits to which equal scores are equal
+_DIGITS = 11
+#: up to this many answers per query, counting is faster than sorting all candidates
+FEW = 8
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+#: vectors shorter than this, or longer than its inverse, are scaled in 64 bits
+_SHORT = 1e-12
+#: number of grid steps between −1 and 1
+STEPS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -97,8 +112,8 @@ class Ranking:
                 for some, scores in tiles:
                     peak[some] = np.maximum(peak[some], scores.max(axis=1))
                     tied = scores >= peak[some, None] - TIE
-                    found = tied.any(axis=1) & (alone[some] | again)
-                    best[some[found]] = start + tied[found].argmax(axis=1)
+                    has_tie = tied.any(axis=1) & (alone[some] | again)
+                    best[some[has_tie]] = start + tied[has_tie].argmax(axis=1)
         return best
 
     @cached_property
@@ -133,7 +148,7 @@ class Ranking:
         """Return how many candidates are certainly, and how many possibly, ahead of the target."""
         self._hide_target(scores, start, rows)
         line, slack = self._target_scores[rows] - TIE, self._slack(self._target_scores[rows])
-        certain, possible = (_reached(scores, line + each) for each in (slack, -slack))
+        certain, possible = (_reached(scores, line + margin) for margin in (slack, -slack))
         return _count(certain), _count(possible)
 
     def _slack(self, scores: np.ndarray) -> np.ndarray:
@@ -143,17 +158,17 @@ class Ranking:
     @cached_property
     def _target_scores(self) -> np.ndarray:
         """The score of each question's target, in 64 bits."""
-        found = np.empty(len(self.target))
-        for begin in range(0, len(found), HEIGHT):
+        scores = np.empty(len(self.target))
+        for begin in range(0, len(scores), HEIGHT):
             rows = slice(begin, begin + HEIGHT)
             targets = self.vectors(self.target[rows]).astype(np.float64)
-            found[rows] = np.einsum("ij,ij->i", self.queries[rows].astype(np.float64), targets)
-        return found
+            scores[rows] = np.einsum("ij,ij->i", self.queries[rows].astype(np.float64), targets)
+        return scores
 
     def _hide_target(self, scores: np.ndarray, start: int, rows: np.ndarray) -> None:
-        place = self.target[rows] - start
-        here = np.flatnonzero((place >= 0) & (place < scores.shape[1]))
-        scores[here, place[here]] = -np.inf
+        column = self.target[rows] - start
+        here = np.flatnonzero((column >= 0) & (column < scores.shape[1]))
+        scores[here, column[here]] = -np.inf
 
     def _hide_out(self, scores: np.ndarray, start: int, rows: np.ndarray) -> None:
         """Exclude the places ``out`` from a tile; ``rows`` must be ascending."""
@@ -163,10 +178,10 @@ class Ranking:
             begin + np.searchsorted(questions[begin:end], rows[0]),
             begin + np.searchsorted(questions[begin:end], rows[-1], side="right"),
         )
-        asked, place = questions[here], places[here] - start
-        row = np.searchsorted(rows, asked)
-        own = rows[row] == asked
-        scores[row[own], place[own]] = -np.inf
+        hidden_questions, column = questions[here], places[here] - start
+        row = np.searchsorted(rows, hidden_questions)
+        is_here = rows[row] == hidden_questions
+        scores[row[is_here], column[is_here]] = -np.inf
 
     @cached_property
     def _sorted_out(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -178,9 +193,9 @@ class Ranking:
 def _reached(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
     """Return which scores of each row are at least its line, filled up to a multiple of eight."""
     height, width = scores.shape
-    found = np.zeros((height, -(-width // 8) * 8), dtype=bool)
-    np.greater_equal(scores, lines.astype(scores.dtype)[:, None], out=found[:, :width])
-    return found
+    reached = np.zeros((height, -(-width // 8) * 8), dtype=bool)
+    np.greater_equal(scores, lines.astype(scores.dtype)[:, None], out=reached[:, :width])
+    return reached
 
 
 def _count(reached: np.ndarray) -> np.ndarray:
@@ -192,18 +207,6 @@ def _count(reached: np.ndarray) -> np.ndarray:
     eights = reached.view(np.uint64)
     sums = np.add.reduceat(eights, np.arange(0, eights.shape[1], 255), axis=1)
     return sums.view(np.uint8).sum(axis=1, dtype=np.intp)
-
-
-#: number of scores in memory, unless there are so many candidates that it is less than MOST rows
-BLOCK = 2**22
-#: queries per block if there are many candidates; fewer would make the product slow
-MOST = 64
-#: scores this close count as equal: the product of equal vectors differs in its last bits
-NEAREST_TIE = 1e-12
-#: digits to which equal scores are equal
-_DIGITS = 11
-#: up to this many answers per query, counting is faster than sorting all candidates
-FEW = 8
 
 
 @probe("nearest")
@@ -244,9 +247,9 @@ class Nearest:
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the nearest candidate of each query and the rank of each answer."""
-        known = vectors.known(np.arange(len(test.items)))
+        has_vector = vectors.known(np.arange(len(test.items)))
         ranker = _Rescored if vectors.rescore else _Cosines
-        return self._ranked(test, known, lambda items: ranker(vectors, items, test.tables))
+        return self._ranked(test, has_vector, lambda items: ranker(vectors, items, test.tables))
 
     def search(self, test: Dataset, searcher: Any) -> Predictions:
         """Return the same by the scores of a search model."""
@@ -258,22 +261,24 @@ class Nearest:
         return self._ranked(test, test.items.notna().to_numpy(), index)
 
     def _ranked(
-        self, test: Dataset, known: np.ndarray, index: Callable[[_Candidates], _Ranker]
+        self, test: Dataset, has_vector: np.ndarray, index: Callable[[_Candidates], _Ranker]
     ) -> Predictions:
         """Return the answers of a ranking of the candidates, which ``index`` makes."""
         wanted = _positions(test, np.asarray(test.target))
-        out = self._left_out(test, ~known, wanted)
-        asked, rows = _by_query(test, wanted)
+        out = self._left_out(test, ~has_vector, wanted)
+        queries, rows = _by_query(test, wanted)
         candidates = _Candidates.of(np.flatnonzero(~out), test.documents)
         ranker = index(replace(candidates, first_wins=self.ties == "first"))
-        found = ranker.settle(asked, [wanted[each] for each in rows])
-        if not found.candidates.all():
-            query = test.items.index[asked[np.argmin(found.candidates)]]
+        settled = ranker.settle(queries, [wanted[part] for part in rows])
+        if not settled.candidates.all():
+            query = test.items.index[queries[np.argmin(settled.candidates)]]
             raise DataError(f'{test.name}: there are no candidates for the query "{query}".')
-        sizes, order = [len(each) for each in rows], np.argsort(np.concatenate(rows))
-        best, others = (np.repeat(each, sizes)[order] for each in (found.first, found.candidates))
+        sizes, order = [len(part) for part in rows], np.argsort(np.concatenate(rows))
+        best, others = (
+            np.repeat(values, sizes)[order] for values in (settled.first, settled.candidates)
+        )
         answers = test.items.index.to_numpy()[best]
-        return self._predictions(test, answers, found.ranks[order], others)
+        return self._predictions(test, answers, settled.ranks[order], others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return empty predictions that rank the answers behind every candidate."""
@@ -285,9 +290,11 @@ class Nearest:
         self.notes = []
         if self.queries == "apart":
             out[test.asked()] = out[self.asked_] = True
-            if lost := int(out[wanted].sum()):
-                note = f"{lost} of {len(test)} answers are queries themselves and cannot be found"
-                self.notes = [f"{note}; set queries: among to rank them."]
+            if unanswerable := int(out[wanted].sum()):
+                self.notes = [
+                    f"{unanswerable} of {len(test)} answers are queries themselves and cannot be "
+                    f"found; set queries: among to rank them."
+                ]
         self.candidates_ = int((~out).sum()) - (self.queries == "among")
         if self.candidates_ < 1:
             raise DataError(f"{test.name}: there are no candidates apart from the queries.")
@@ -363,8 +370,8 @@ class _Candidates:
     def places(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return which of these are candidates, and their places among them."""
         places = np.minimum(np.searchsorted(self.documents, items), len(self.documents) - 1)
-        own = np.flatnonzero(self.documents[places] == items)
-        return own, places[own]
+        present = np.flatnonzero(self.documents[places] == items)
+        return present, places[present]
 
     def hidden(self, query: int, tables: np.ndarray | None) -> np.ndarray:
         """Return the places of the query itself, or of all columns of its table."""
@@ -425,11 +432,11 @@ class _Searched(_Ranker):
             row[self.candidates.hidden(query, self.tables)] = -np.inf
             first.append(self.candidates.documents[nearest(row)])
             others.append(np.isfinite(row).sum())
-            found = np.full(len(wanted), np.inf)
-            own, places = self.candidates.places(wanted)
+            block_ranks = np.full(len(wanted), np.inf)
+            present, places = self.candidates.places(wanted)
             order, numbers = rank_answers(row, places, self.candidates.first_wins)
-            found[own[order]] = numbers
-            ranks.append(found)
+            block_ranks[present[order]] = numbers
+            ranks.append(block_ranks)
         return np.array(first), np.array(others), np.concatenate(ranks)
 
 
@@ -472,27 +479,27 @@ class _Cosines(_Ranker):
 
     def settle(self, queries: np.ndarray, answers: list[np.ndarray]) -> _Settled:
         """Rank the answers by counting the candidates ahead; queries have their own vectors."""
-        row = np.repeat(np.arange(len(queries)), [len(each) for each in answers])
+        row = np.repeat(np.arange(len(queries)), [len(items) for items in answers])
         hidden, count = self._hidden(queries), len(self.candidates.documents)
-        own, place = self.candidates.places(np.concatenate(answers))
-        shown = ~np.isin(row[own] * count + place, hidden[0] * count + hidden[1])
-        own, place = own[shown], place[shown]
-        exact = self.exact(queries[row[own]], place)
+        present, position = self.candidates.places(np.concatenate(answers))
+        visible = ~np.isin(row[present] * count + position, hidden[0] * count + hidden[1])
+        present, position = present[visible], position[visible]
+        exact = self.exact(queries[row[present]], position)
         lowest = np.full(len(queries), np.inf)
-        np.minimum.at(lowest, row[own], exact)
+        np.minimum.at(lowest, row[present], exact)
         # columns of a tile that are read together are neighbors
         turn = np.argsort(lowest, kind="stable")
         column = np.argsort(turn)
-        rows = column[row[own]]
+        rows = column[row[present]]
         order = np.lexsort((-exact, rows))
         if self.candidates.first_wins:
-            order = np.lexsort((place, -exact.round(_DIGITS), rows))
-        own, place, exact, rows = own[order], place[order], exact[order], rows[order]
-        number = np.arange(len(own)) - np.searchsorted(rows, rows) + 1
+            order = np.lexsort((position, -exact.round(_DIGITS), rows))
+        present, position, exact, rows = present[order], position[order], exact[order], rows[order]
+        number = np.arange(len(present)) - np.searchsorted(rows, rows) + 1
         left_out = column[hidden[0]], hidden[1]
-        search = _TiledSearch(self, queries[turn], left_out, (rows, place), exact - NEAREST_TIE)
+        search = _TiledSearch(self, queries[turn], left_out, (rows, position), exact - NEAREST_TIE)
         ranks = np.full(len(row), np.inf)
-        ranks[own] = search.run() + number
+        ranks[present] = search.run() + number
         others = count - np.bincount(hidden[0], minlength=len(queries))
         return _Settled(self.candidates.documents[search.best[column]], others, ranks)
 
@@ -513,40 +520,35 @@ class _Cosines(_Ranker):
         rows = self.vectors.rows_at(self.candidates.slice(begin, end)[0])
         if rows.dtype != np.float32:
             return unit_rows(rows)
-        found = np.empty(rows.shape, dtype=np.float32)
+        scores = np.empty(rows.shape, dtype=np.float32)
         for begin in range(0, len(rows), BAND):
             part = rows[begin : begin + BAND]
             lengths = np.sqrt(np.einsum("ij,ij->i", part, part))  # its error is in the slack
             if not (lengths.min() > _SHORT and lengths.max() < 1 / _SHORT):
                 return unit_rows(rows)  # of zeros, or beyond what 32 bits can scale
-            np.multiply(part, (1 / lengths)[:, None], out=found[begin : begin + BAND])
-        return found
+            np.multiply(part, (1 / lengths)[:, None], out=scores[begin : begin + BAND])
+        return scores
 
     def exact(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return the scores of pairs of a query and a candidate in 64 bits."""
         items, sizes = self.candidates.parts(places)
         queries = np.repeat(np.broadcast_to(queries, len(places)), sizes)
-        found = np.empty(len(items))
+        products = np.empty(len(items))
         for begin in range(0, len(items), HEIGHT):
             part = slice(begin, begin + HEIGHT)
             distinct, which = np.unique(queries[part], return_inverse=True)
             one = self.vectors.units(distinct, np.float64, query=True)[which]
             other = self.vectors.units(items[part], np.float64)
-            found[part] = np.einsum("ij,ij->i", one, other)
+            products[part] = np.einsum("ij,ij->i", one, other)
         if self.candidates.starts is None or not len(places):
-            return found
-        return np.asarray(np.maximum.reduceat(found, np.cumsum(sizes) - sizes))
+            return products
+        return np.asarray(np.maximum.reduceat(products, np.cumsum(sizes) - sizes))
 
     def exact_tile(self, queries: np.ndarray, begin: int, end: int) -> np.ndarray:
         """Return the scores of some queries and a range of candidates in 64 bits."""
         items, starts = self.candidates.slice(begin, end)
         one = self.vectors.units(queries, np.float64, query=True)
         return _best(one @ self.vectors.units(items, np.float64).T, starts)
-
-
-_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
-#: vectors shorter than this, or longer than its inverse, are scaled in 64 bits
-_SHORT = 1e-12
 
 
 class _TiledSearch:
@@ -634,10 +636,10 @@ class _TiledSearch:
         highest, sizes = np.maximum.reduceat(exact, starts), np.diff([*starts, len(rows)])
         tied = np.flatnonzero(exact >= np.repeat(highest, sizes) - NEAREST_TIE)
         chosen = places[tied[np.searchsorted(tied, starts)]]
-        found = tile.first + rows[starts]
-        better = highest > self.peak[found] + NEAREST_TIE
-        found = found[better]
-        self.peak[found], self.best[found] = highest[better], tile.begin + chosen[better]
+        number = tile.first + rows[starts]
+        better = highest > self.peak[number] + NEAREST_TIE
+        number = number[better]
+        self.peak[number], self.best[number] = highest[better], tile.begin + chosen[better]
 
     def _count(self, tile: _Tile, tops: np.ndarray) -> None:
         """Count the scores that reach the lines of the first queries, of which many do."""
@@ -645,10 +647,10 @@ class _TiledSearch:
         rows = tile.first + np.arange(len(tops))
         begin, end = (np.searchsorted(self.rows, rows, side) for side in _SIDES)
         for row in np.flatnonzero(end - begin > FEW):
-            own = np.arange(begin[row], end[row])
-            certain, near = _certain(columns[row], self.lines[own], self.slack)
-            self.ahead[own] += certain
-            line = np.repeat(own, [len(each) for each in near])
+            lines_here = np.arange(begin[row], end[row])
+            certain, near = _certain(columns[row], self.lines[lines_here], self.slack)
+            self.ahead[lines_here] += certain
+            line = np.repeat(lines_here, [len(unclear) for unclear in near])
             self._decide(tile, line, np.full(len(line), row), np.concatenate(near))
         for number in range(FEW):
             chosen = np.flatnonzero((begin + number < end) & (end - begin <= FEW))
@@ -659,10 +661,10 @@ class _TiledSearch:
 
     def _reach(self, tile: _Tile, rows: np.ndarray, scores: np.ndarray, lines: np.ndarray) -> None:
         """Count the scores of some queries that reach one line each."""
-        certain, possible = (_reached(scores, each[lines]) for each in (self.high, self.low))
+        certain, possible = (_reached(scores, bound[lines]) for bound in (self.high, self.low))
         self.ahead[lines] += _count(certain)
-        row, place = np.divmod(np.flatnonzero(certain ^ possible), certain.shape[1])
-        self._decide(tile, lines[row], rows[row], place)
+        row, column = np.divmod(np.flatnonzero(certain ^ possible), certain.shape[1])
+        self._decide(tile, lines[row], rows[row], column)
 
     def _decide(self, tile: _Tile, lines: np.ndarray, rows: np.ndarray, places: np.ndarray) -> None:
         """Count those candidates of a tile that reach a line in 64 bits, many at once."""
@@ -670,7 +672,7 @@ class _TiledSearch:
             self._add(lines, tile.begin + places, self._exact(tile, rows, places))
         elif len(lines):
             self.unclear.append((lines, tile.begin + places))
-            if sum(len(each) for each, _ in self.unclear) > HEIGHT:
+            if sum(len(block) for block, _ in self.unclear) > HEIGHT:
                 self._decide_unclear()
 
     def _decide_unclear(self) -> None:
@@ -730,23 +732,23 @@ class _Tile:
         group, row = np.divmod(hits, len(floor))
         query = np.arange(highest.shape[1])[queries][row]
         values = self.groups.reshape(GROUP, -1).take(group * highest.shape[1] + query, axis=1)
-        found = np.flatnonzero(values >= floor[row])
-        member, hit = np.divmod(found, len(hits))
-        return query[hit], member * len(highest) + group[hit], values.take(found)
+        hits_flat = np.flatnonzero(values >= floor[row])
+        member, hit = np.divmod(hits_flat, len(hits))
+        return query[hit], member * len(highest) + group[hit], values.take(hits_flat)
 
     def columns(self, count: int) -> np.ndarray:
         """Return a copy of the scores of the first queries, one query per row."""
-        found = np.empty((count, len(self.scores)), dtype=self.scores.dtype)
+        columns = np.empty((count, len(self.scores)), dtype=self.scores.dtype)
         for begin in range(0, len(self.scores), BAND):  # a copy in one go misses the cache
-            found[:, begin : begin + BAND] = self.scores[begin : begin + BAND, :count].T
-        return found
+            columns[:, begin : begin + BAND] = self.scores[begin : begin + BAND, :count].T
+        return columns
 
     def hide(self, pairs: tuple[np.ndarray, np.ndarray]) -> None:
         """Set the scores of pairs of query and candidate to minus infinity."""
         here = slice(*np.searchsorted(pairs[1], [self.begin, self.end]))
         rows, places = pairs[0][here] - self.first, pairs[1][here] - self.begin
-        own = (rows >= 0) & (rows < self.scores.shape[1])
-        self.scores[places[own], rows[own]] = -np.inf
+        is_here = (rows >= 0) & (rows < self.scores.shape[1])
+        self.scores[places[is_here], rows[is_here]] = -np.inf
 
 
 def _whole_groups(scores: np.ndarray) -> np.ndarray:
@@ -770,13 +772,17 @@ class _Scale:
     @classmethod
     def of(cls, rows: np.ndarray, lines: np.ndarray, slack: float) -> _Scale:
         """Return the scale of the lines of some queries."""
-        own = np.concatenate([np.arange(len(rows)), np.full(len(distinct := np.unique(rows)), -1)])
+        line_numbers = np.concatenate(
+            [np.arange(len(rows)), np.full(len(distinct := np.unique(rows)), -1)]
+        )
         base = 4.0 * np.concatenate([rows, distinct])
         ends = [np.concatenate([lines + s, np.full(len(distinct), -2.0)]) for s in (slack, -slack)]
         high, low = (base + end.astype(np.float32) for end in ends)
         order = np.argsort(high, kind="stable")
-        low = np.append(np.where(own < 0, np.inf, low)[order], np.inf)
-        return cls(high[order], low, own[order], np.zeros(len(own) + 1, dtype=np.intp))
+        low = np.append(np.where(line_numbers < 0, np.inf, low)[order], np.inf)
+        return cls(
+            high[order], low, line_numbers[order], np.zeros(len(line_numbers) + 1, dtype=np.intp)
+        )
 
     def add(self, rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Count scores of queries; return the undecided lines, and the score of each by place."""
@@ -784,12 +790,12 @@ class _Scale:
         reached = np.searchsorted(self.high, keys, side="right") - 1
         self.reached[:] += np.bincount(reached, minlength=len(self.reached))
         lines, near, step = [self.own[:0]], [self.own[:0]], 1
-        left = np.flatnonzero(keys >= self.low[reached + 1])
-        while len(left):
-            lines.append(self.own[reached[left] + step])
-            near.append(left)
+        open_keys = np.flatnonzero(keys >= self.low[reached + 1])
+        while len(open_keys):
+            lines.append(self.own[reached[open_keys] + step])
+            near.append(open_keys)
             step += 1
-            left = left[keys[left] >= self.low[reached[left] + step]]
+            open_keys = open_keys[keys[open_keys] >= self.low[reached[open_keys] + step]]
         return np.concatenate(lines), np.concatenate(near)
 
     def counts(self) -> np.ndarray:
@@ -797,10 +803,10 @@ class _Scale:
         ends = np.append(np.flatnonzero(self.own < 0)[1:], len(self.own))
         sums = np.concatenate([[0], np.cumsum(self.reached)])
         end = ends[np.searchsorted(ends, np.arange(len(self.own)), side="right")]
-        found = np.zeros((self.own >= 0).sum(), dtype=np.intp)
+        counts = np.zeros((self.own >= 0).sum(), dtype=np.intp)
         lines = self.own >= 0
-        found[self.own[lines]] = (sums[end] - sums[:-1][: len(end)])[lines]
-        return found
+        counts[self.own[lines]] = (sums[end] - sums[:-1][: len(end)])[lines]
+        return counts
 
 
 def _best(scores: np.ndarray, starts: np.ndarray | None) -> np.ndarray:
@@ -823,10 +829,10 @@ def _certain(
     >>> _certain(np.array([0.1, 0.9, 0.5]), np.array([0.6, 0.5]), 0.01)
     (array([1, 1]), [array([], dtype=int64), array([2])])
     """
-    low, high = ((lines + each).astype(scores.dtype) for each in (-slack, slack))
+    low, high = ((lines + bound).astype(scores.dtype) for bound in (-slack, slack))
     if len(lines) <= FEW:
         certain, possible = (
-            np.array([np.count_nonzero(scores >= line) for line in each]) for each in (high, low)
+            np.array([np.count_nonzero(scores >= line) for line in bound]) for bound in (high, low)
         )
         near = [
             np.flatnonzero((scores >= low[i]) & (scores < high[i]))
@@ -840,7 +846,7 @@ def _certain(
     order = np.argsort(values)
     places, values = places[order], values[order]
     # searching in ascending order is faster
-    ends, begins = (np.searchsorted(values, each[::-1])[::-1] for each in (high, low))
+    ends, begins = (np.searchsorted(values, bound[::-1])[::-1] for bound in (high, low))
     near = [places[begin:end] for begin, end in zip(begins, ends, strict=True)]
     return len(values) - ends, near
 
@@ -891,22 +897,22 @@ def _ranks_in_order(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     answers, places = scores[wanted], np.arange(len(scores))
     scores[wanted] = -np.inf
     ahead = np.empty(len(wanted))
-    for number, (place, score) in enumerate(zip(wanted, answers, strict=True)):
+    for number, (position, score) in enumerate(zip(wanted, answers, strict=True)):
         higher = scores > score + NEAREST_TIE
-        tied = (scores >= score - NEAREST_TIE) & (places < place)
+        tied = (scores >= score - NEAREST_TIE) & (places < position)
         ahead[number] = np.count_nonzero(higher | tied) if score > -np.inf else np.inf
     return ahead + np.arange(1, len(wanted) + 1)
 
 
 def _by_query(test: Dataset, wanted: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the items that are queries, and the questions of each."""
-    asked, which = np.unique(test.mentions(test.fields[0]).rows, return_inverse=True)
+    queries, which = np.unique(test.mentions(test.fields[0]).rows, return_inverse=True)
     twice = pd.DataFrame({"query": which, "answer": wanted}).duplicated().to_numpy()
     if twice.any():
-        query = test.items.index[asked[which[np.argmax(twice)]]]
+        query = test.items.index[queries[which[np.argmax(twice)]]]
         raise DataError(f'{test.name}: the query "{query}" has a duplicate answer; remove it.')
     order = np.argsort(which, kind="stable")
-    return asked, np.split(order, np.cumsum(np.bincount(which))[:-1])
+    return queries, np.split(order, np.cumsum(np.bincount(which))[:-1])
 
 
 def _positions(data: Dataset, ids: np.ndarray) -> np.ndarray:
@@ -962,7 +968,7 @@ class SameClass(_ByClass):
         among = self.train_ or items
         chosen = self._draw(items, among, test.name)
         best = np.empty(len(chosen), dtype=np.intp)
-        found, ranks, others = [], [], []
+        ordered, ranks, others = [], [], []
         scored = similarities(items.matrix[chosen], among.matrix)
         for i, (query, scores) in enumerate(zip(chosen, scored, strict=True)):
             hidden = items.hidden(query, among)
@@ -970,13 +976,13 @@ class SameClass(_ByClass):
             scores[hidden] = -np.inf
             best[i] = nearest(scores)
             order, rank = rank_answers(scores, wanted)
-            found.append(wanted[order])
+            ordered.append(wanted[order])
             ranks.append(rank)
             others.append(len(among.ids) - len(hidden))
         sizes = [len(rank) for rank in ranks]
         return Predictions(
             predictions=np.repeat(among.ids[best], sizes),
-            target=among.ids[np.concatenate(found)],
+            target=among.ids[np.concatenate(ordered)],
             answers="items",
             truths="items",
             group=np.repeat(items.ids[chosen], sizes),
@@ -991,9 +997,11 @@ class SameClass(_ByClass):
             usable = usable[[len(items.answers(int(query), among)) > 0 for query in usable]]
         if not len(usable):
             raise DataError(f"{name}: no candidate has the class of any query.")
-        lost = len(items.ids) - len(usable)
-        note = f"{lost} of {len(items.ids)} items have no candidate of their class; not queried."
-        self.notes = [note] if lost else []
+        excluded = len(items.ids) - len(usable)
+        note = (
+            f"{excluded} of {len(items.ids)} items have no candidate of their class; not queried."
+        )
+        self.notes = [note] if excluded else []
         if len(usable) > self.queries:
             rng = np.random.default_rng(self.random_state)
             usable = np.sort(rng.choice(usable, self.queries, replace=False))
@@ -1031,17 +1039,13 @@ class _Items:
 
     def of(self, classes: np.ndarray) -> np.ndarray:
         """Return which items have one of these classes, ascending."""
-        found = [self._rows[name] for name in classes if name in self._rows]
-        return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+        rows = [self._rows[name] for name in classes if name in self._rows]
+        return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
 
     def sizes(self, among: _Items) -> np.ndarray:
         """Return, for each item, the size of the largest of its classes among other items."""
         sizes = np.array([len(among._rows.get(name, ())) for name in self._names])
         return np.maximum.reduceat(sizes[self._code], self._starts[:-1])
-
-
-#: number of grid steps between −1 and 1
-STEPS = 2_000_000
 
 
 @probe("duplicates")

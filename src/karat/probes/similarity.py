@@ -21,6 +21,16 @@ from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 #: distances that divide by the variances or the covariance of all vectors
 SCALED = ("seuclidean", "mahalanobis")
+#: vectorized measures
+MEASURES = ("cosine", "dot", "euclidean", "manhattan")
+#: number of values of a block of vectors, small enough for the processor cache
+BLOCK = 2**17
+#: largest number of items whose matches are in memory
+ITEMS = 4096
+#: how to compare bags: by mean vectors, by each item's best match in the other bag, or by the best
+BAGS = ("mean", "matches", "weighted-matches", "max")
+#: the predicted similarity of questions without vectors, if they are penalized
+UNKNOWN = ("last", "random-last", "mean")
 
 
 def _similarities(a: Any, b: Any, names: Iterable[str], apart: Any = None) -> dict[str, np.ndarray]:
@@ -31,25 +41,21 @@ def _similarities(a: Any, b: Any, names: Iterable[str], apart: Any = None) -> di
     """
     dot = partial(np.einsum, "ij,ij->i")
     a, b = _as_float64(a), _as_float64(b)
-    found, names = {}, set(names)
+    values, names = {}, set(names)
     if names & {"cosine", "dot"}:
-        found["dot"] = products = dot(a, b)
+        values["dot"] = products = dot(a, b)
     if "cosine" in names:
         one, other = dot(a, a), dot(b, b)
         lengths = np.where(one == other, one, np.sqrt(one) * np.sqrt(other))
         cosines = np.divide(products, lengths, out=np.zeros(len(a)), where=lengths > 0)
-        found["cosine"] = np.clip(cosines, -1, 1)
+        values["cosine"] = np.clip(cosines, -1, 1)
     if names & {"euclidean", "manhattan"}:
         apart = np.subtract(a, b, out=apart)
     if "euclidean" in names:
-        found["euclidean"] = -np.sqrt(dot(apart, apart))
+        values["euclidean"] = -np.sqrt(dot(apart, apart))
     if "manhattan" in names:
-        found["manhattan"] = -np.abs(apart, out=apart).sum(axis=1)
-    return found
-
-
-#: vectorized measures
-MEASURES = ("cosine", "dot", "euclidean", "manhattan")
+        values["manhattan"] = -np.abs(apart, out=apart).sum(axis=1)
+    return values
 
 
 class Measure:
@@ -66,10 +72,10 @@ class Measure:
         #: variances or covariance of the vectors, for the distances that divide by them
         self.arguments: dict[str, np.ndarray] | None = None
         if self.own is None and not _is_name(self.name):
-            known = [*names(), *measures]
+            measure_names = [*names(), *measures]
             raise DefinitionError(
                 f'probe: unknown similarity measure "{self.name}".'
-                f"{did_you_mean(self.name, known)} Available: {', '.join(known)}; "
+                f"{did_you_mean(self.name, measure_names)} Available: {', '.join(measure_names)}; "
                 f'or write "package.module:function".'
             )
 
@@ -94,8 +100,10 @@ class Measure:
         """
         a, b = _as_float64(a), _as_float64(b)
         if self.own is not None:
-            own = self.own
-            return np.array([[checked_similarity(own, one, other) for other in b] for one in a])
+            function = self.own
+            return np.array(
+                [[checked_similarity(function, one, other) for other in b] for one in a]
+            )
         if self.name == "cosine":  # first, as it needs no scikit-learn
             return unit_rows(a, np.float64) @ unit_rows(b, np.float64).T
         if self.name in _kernels():
@@ -151,16 +159,6 @@ def _as_float64(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(matrix, dtype=np.float64)
 
 
-#: number of values of a block of vectors, small enough for the processor cache
-BLOCK = 2**17
-#: largest number of items whose matches are in memory
-ITEMS = 4096
-#: how to compare bags: by mean vectors, by each item's best match in the other bag, or by the best
-BAGS = ("mean", "matches", "weighted-matches", "max")
-#: the predicted similarity of questions without vectors, if they are penalized
-UNKNOWN = ("last", "random-last", "mean")
-
-
 @probe("similarity")
 class Similarity:
     """Predict the similarity of the vectors of two fields.
@@ -204,9 +202,9 @@ class Similarity:
             raise DefinitionError(
                 f"probe: similarity needs two fields; {data.name} has {len(data.fields)}."
             )
-        found = vectors.answerable(data)
-        self.groups_ = None if data.group is None else np.unique(np.asarray(data.group)[found])
-        return found
+        answerable = vectors.answerable(data)
+        self.groups_ = None if data.group is None else np.unique(np.asarray(data.group)[answerable])
+        return answerable
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Remember the vectors, of which probes share what they compute."""
@@ -222,15 +220,15 @@ class Similarity:
         return self._predictions(test, scores)
 
     def _means(self, test: Dataset, vectors: Vectors) -> np.ndarray:
-        own, share = self.measure.name, self.share
-        if own not in MEASURES:
+        measure, share = self.measure.name, self.share
+        if measure not in MEASURES:
             rows = self.measure.rows
             return np.concatenate(_in_blocks(test, vectors, lambda a, b: rows(a.copy(), b.copy())))
         if share is None or vectors is not self.vectors_:
-            return np.asarray(mean_similarities(test, vectors, [own])[own])
-        names = sorted({own, *self.measures} & {*MEASURES})
+            return np.asarray(mean_similarities(test, vectors, [measure])[measure])
+        names = sorted({measure, *self.measures} & {*MEASURES})
         make = partial(mean_similarities, test, vectors, names)
-        return np.array(share(test.mentions_digest, f"similarities {names}", make)[own])
+        return np.array(share(test.mentions_digest, f"similarities {names}", make)[measure])
 
     def _highest(self, test: Dataset, vectors: Vectors) -> np.ndarray:
         scores = np.full(len(test), -np.inf)
@@ -263,9 +261,9 @@ class Similarity:
         if self.unknown == "random-last":
             order = np.random.default_rng(0).permutation(len(test))
             groups = getattr(self, "groups_", None)
-            known = True if groups is None else np.isin(np.asarray(test.group), groups)
+            has_group = True if groups is None else np.isin(np.asarray(test.group), groups)
             # steps that floating point can represent at this size
-            scores -= np.where(known, order * max(1.0, np.spacing(abs(below))), 0.0)
+            scores -= np.where(has_group, order * max(1.0, np.spacing(abs(below))), 0.0)
         return self._predictions(test, scores)
 
     def _predictions(self, test: Dataset, scores: np.ndarray) -> Predictions:
@@ -283,34 +281,34 @@ def _in_blocks(test: Dataset, vectors: Vectors, compare: Callable[..., Any]) -> 
     """Compare the 64-bit vectors of the two fields, of some questions at a time."""
     fields = [(test.mentions(name), QUERY in test.role_of(name)) for name in test.fields]
     width = vectors.matrix.shape[1]
-    step, found = max(1, BLOCK // width), []
+    step, blocks = max(1, BLOCK // width), []
     buffers = np.empty((2, step, width))  # new memory for each block would take longer
     for start in range(0, len(test), step):
         rows = np.arange(start, min(start + step, len(test)))
         for buffer, (bags, query) in zip(buffers, fields, strict=True):
             buffer[: len(rows)] = vectors.means(bags.take(rows), query, read=True)
-        found.append(compare(*buffers[:, : len(rows)]))
-    return found
+        blocks.append(compare(*buffers[:, : len(rows)]))
+    return blocks
 
 
 def mean_similarities(test: Dataset, vectors: Vectors, names: Sequence[str]) -> Any:
     """Return the similarities of each question's two items by several of ``MEASURES``."""
-    found = _in_blocks(test, vectors, lambda a, b: _similarities(a, b, names, apart=a))
-    return {name: np.concatenate([each[name] for each in found]) for name in names}
+    blocks = _in_blocks(test, vectors, lambda a, b: _similarities(a, b, names, apart=a))
+    return {name: np.concatenate([block[name] for block in blocks]) for name in names}
 
 
 class _Sets:
     """The items with vectors of distinct bags; questions often repeat the same few bags."""
 
     def __init__(self, bags: Bags, vectors: Vectors, weighted: bool) -> None:
-        known = vectors.known(bags.rows)
-        bag = np.repeat(np.arange(len(bags.offsets) - 1), np.diff(bags.offsets))[known]
-        rows, weights = bags.rows[known], bags.weights[known]
+        has_vector = vectors.known(bags.rows)
+        bag = np.repeat(np.arange(len(bags.offsets) - 1), np.diff(bags.offsets))[has_vector]
+        rows, weights = bags.rows[has_vector], bags.weights[has_vector]
         ends = np.searchsorted(bag, np.arange(len(bags.offsets)))
         cells = [slice(ends[i], ends[i + 1]) for i in range(len(ends) - 1)]
         keys = [rows[cell].tobytes() + weights[cell].tobytes() for cell in cells]
-        place: dict[bytes, int] = {}
-        self.which = np.array([place.setdefault(key, len(place)) for key in keys])
+        set_number: dict[bytes, int] = {}
+        self.which = np.array([set_number.setdefault(key, len(set_number)) for key in keys])
         first = np.unique(self.which, return_index=True)[1]
         self.sizes = np.array([cells[i].stop - cells[i].start for i in first])
         self.starts = np.cumsum(self.sizes) - self.sizes
@@ -324,12 +322,12 @@ def match(
     one: _Sets, other: _Sets, table: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Return, for each question, the mean best match over the items of its two bags."""
-    items, place = np.unique(np.concatenate([one.rows, other.rows]), return_inverse=True)
-    left, right = (place[: len(one.rows)], one), (place[len(one.rows) :], other)
+    items, position = np.unique(np.concatenate([one.rows, other.rows]), return_inverse=True)
+    left, right = (position[: len(one.rows)], one), (position[len(one.rows) :], other)
     scores = table(items, items)
     total = _best(scores, left, right) + _best(scores, right, left).T
-    found = total / (one.sizes[:, None] + other.sizes)
-    return np.asarray(found[one.which, other.which])
+    similarities = total / (one.sizes[:, None] + other.sizes)
+    return np.asarray(similarities[one.which, other.which])
 
 
 def _best(

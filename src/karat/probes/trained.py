@@ -22,6 +22,11 @@ from karat.errors import ContractError, DefinitionError
 from karat.models.model import fit_weighted
 from karat.probes.estimators import ignores_target
 
+#: returns the object of (rows, name), made by the third argument unless another probe has made it
+Share = Callable[[str, str, Callable[[], Any]], Any]
+#: the default heads; without a visible target it is k-means
+HEADS = {"classification": "logistic-regression", "regression": "ridge"}
+
 
 def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
     """Return the predictions of a fitted estimator for the test questions, checked and aligned.
@@ -77,9 +82,9 @@ def baseline(target: np.ndarray, test: Dataset) -> Predictions:
     )
 
 
-def predict_frequencies(test: Dataset, known: Mapping[Any, float]) -> Predictions:
+def predict_frequencies(test: Dataset, shares_of: Mapping[Any, float]) -> Predictions:
     """Return the shares of the classes as the probabilities of every question."""
-    shares = np.array([known[label] for label in test.classes])
+    shares = np.array([shares_of[label] for label in test.classes])
     labels = np.full(len(test), as_text(test.classes)[int(np.argmax(shares))], dtype=object)
     return _classes(labels, np.tile(shares, (len(test), 1)), test)
 
@@ -109,8 +114,8 @@ def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
     codes, distinct = pd.factorize(values, use_na_sentinel=False)
     names = [written.get(str(value), written.get(value)) for value in distinct.tolist()]
     if None in names:
-        known, value = ", ".join(texts[:10]), distinct[names.index(None)]
-        raise ContractError(f'{what} the unknown class "{value}". Classes: {known}.')
+        first_classes, value = ", ".join(texts[:10]), distinct[names.index(None)]
+        raise ContractError(f'{what} the unknown class "{value}". Classes: {first_classes}.')
     return np.array(names, dtype=object)[codes]
 
 
@@ -135,8 +140,8 @@ def _raw_predictions(
 
 def _is_plain_logistic(estimator: Any) -> bool:
     """Return whether an estimator is scikit-learn's multinomial logistic regression."""
-    known = getattr(sys.modules.get("sklearn.linear_model"), "LogisticRegression", None)
-    plain = type(estimator) is known and estimator.solver == "lbfgs"
+    logistic = getattr(sys.modules.get("sklearn.linear_model"), "LogisticRegression", None)
+    plain = type(estimator) is logistic and estimator.solver == "lbfgs"
     return plain and getattr(estimator, "multi_class", "auto") in ("auto", "deprecated")
 
 
@@ -155,26 +160,28 @@ def _logistic_predictions(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarra
 def _probabilities(
     estimator: Any, chances: np.ndarray | None, answers: np.ndarray, test: Dataset
 ) -> np.ndarray:
-    given = None if chances is None else _finite(chances, "predict_proba")
-    full = np.zeros((len(test), len(test.classes)), None if given is None else given.dtype)
+    chances_given = None if chances is None else _finite(chances, "predict_proba")
+    full = np.zeros(
+        (len(test), len(test.classes)), None if chances_given is None else chances_given.dtype
+    )
     column = {label: i for i, label in enumerate(as_text(test.classes))}
-    if given is None:
+    if chances_given is None:
         full[np.arange(len(test)), [column[label] for label in answers]] = 1.0
         return full
     classes = np.asarray(getattr(estimator, "classes_", as_text(test.classes)))
-    if given.shape != (len(test), len(classes)):
+    if chances_given.shape != (len(test), len(classes)):
         raise ContractError(
-            f"predict_proba returned the shape {given.shape} for {len(test)} rows "
+            f"predict_proba returned the shape {chances_given.shape} for {len(test)} rows "
             f"and {len(classes)} classes."
         )
-    sums, tolerance = given.sum(axis=1, dtype=float), sum_tolerance(given.dtype)
-    if given.min() < -tolerance or np.abs(sums - 1).max() > tolerance:
-        row = int(np.argmax(np.maximum(np.abs(sums - 1), -given.min(axis=1))))
+    sums, tolerance = chances_given.sum(axis=1, dtype=float), sum_tolerance(chances_given.dtype)
+    if chances_given.min() < -tolerance or np.abs(sums - 1).max() > tolerance:
+        row = int(np.argmax(np.maximum(np.abs(sums - 1), -chances_given.min(axis=1))))
         raise ContractError(
-            f"predict_proba returned {given[row].tolist()} (row {row}); probabilities must be >= 0 "
-            f"and sum to 1."
+            f"predict_proba returned {chances_given[row].tolist()} (row {row}); "
+            f"probabilities must be >= 0 and sum to 1."
         )
-    full[:, [column[label] for label in _labels(classes, test, "classes_ holds")]] = given
+    full[:, [column[label] for label in _labels(classes, test, "classes_ holds")]] = chances_given
     return full
 
 
@@ -186,10 +193,6 @@ def _finite(values: np.ndarray, what: str) -> np.ndarray:
     if broken := int((~np.isfinite(numbers)).sum()):
         raise ContractError(f"{what} returned {broken} values that are NaN or infinite.")
     return numbers
-
-
-#: returns the object of (rows, name), made by the third argument unless another probe has made it
-Share = Callable[[str, str, Callable[[], Any]], Any]
 
 
 class Probe(Protocol):
@@ -279,10 +282,6 @@ def interaction(*fields: np.ndarray) -> np.ndarray:
 def concat(*fields: np.ndarray) -> np.ndarray:
     """Return the concatenated vectors of all fields."""
     return np.hstack(fields)
-
-
-#: the default heads; without a visible target it is k-means
-HEADS = {"classification": "logistic-regression", "regression": "ridge"}
 
 
 @probe("trained")
@@ -450,8 +449,8 @@ class Trained:
         if self.share is None:
             return X
         X.setflags(write=False)
-        kept = hasattr(self.head_, "share") or hasattr(self.head_, "keeps_X")
-        return X if kept or _is_plain_logistic(self.head_) else X.copy()
+        keeps = hasattr(self.head_, "share") or hasattr(self.head_, "keeps_X")
+        return X if keeps or _is_plain_logistic(self.head_) else X.copy()
 
     def _row_names(self, data: Dataset) -> str:
         """Return a digest of the items of all questions, and of how their vectors are made."""
@@ -461,7 +460,7 @@ class Trained:
 def _distinct_items(data: Dataset) -> np.ndarray:
     """Return a number per question, equal for questions about the same items."""
     bags = [data.mentions(name) for name in data.fields]
-    if not len(data) or any(len(each.rows) != len(data) for each in bags):
+    if not len(data) or any(len(bag.rows) != len(data) for bag in bags):
         return np.arange(len(data))
-    rows = np.column_stack([each.rows for each in bags])
+    rows = np.column_stack([bag.rows for bag in bags])
     return np.asarray(np.unique(rows, axis=0, return_inverse=True)[1]).ravel()

@@ -4,6 +4,7 @@ from karat.core import lazy_names
 
 _MODULES = {
     "formats": "render",
+    "leaderboard_output": "Leaderboard leaderboard",
     "page": "make_bundle make_page",
     "verdict": "find_evidence make_verdict verdict_lines",
 }

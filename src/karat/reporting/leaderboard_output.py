@@ -20,9 +20,9 @@ from rich.text import Text
 
 from karat.analysis.checks import (
     LEVELS,
-    RULES,
     Finding,
     Findings,
+    all_rules,
     check_codes,
     check_runs,
     render_page,
@@ -259,7 +259,7 @@ def _echo(text: str, first: str, rest: str) -> None:
 
 def print_checks() -> int:
     """Print all checks."""
-    for rule in RULES:
+    for rule in all_rules():
         click.echo(f"{rule.code}  {rule.level:<7}  {rule.title}")
     return 0
 

@@ -25,8 +25,9 @@ from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
-from karat.core.formatting import count, duration, money, percent
+from karat.core.formatting import count, duration, percent
 from karat.core.replicates import replicate_of
+from karat.core.services import RunServices
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
 from karat.output.result import show
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from karat.config.catalog import Catalog
     from karat.core.dataset import Dataset
     from karat.data.load_dataset import DataSpec
-    from karat.execution.plan import Bill, Decline, Plan, PlannedTask
+    from karat.execution.plan import Decline, Plan, PlannedTask
 
 #: splits that draw rows at random
 SHUFFLING = ("kfold", "holdout")
@@ -182,11 +183,10 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
 
     The estimate uses earlier runs below ``output``. Without ``verbose``, a long plan is summed up.
     """
-    from karat.execution.plan import estimate_bills
-
     console = plain_console()
     summary = f" {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
-    lines = [*_time(plan, Path(output)), *map(_bill_line, estimate_bills(plan))]
+    lines = [*_time(plan, Path(output))]
+    lines += [line for service in plan.services() for line in registry.bills.get(service)(plan)]
     print_lines(console, summary, *(f" {line}" for line in lines))
     complete = _show_jobs(console, plan, verbose)
     complete &= _show_reasons(console, plan.declined, verbose)
@@ -204,14 +204,6 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
             print_lines(console, f"\n {planned.task.name}: {text}")
     if not complete:
         print_lines(console, "\n --verbose lists every job and reason.")
-
-
-def _bill_line(bill: Bill) -> str:
-    """Return the line about what a model would send to its endpoint."""
-    cost = "" if bill.price is None else f", {money(bill.price)}"
-    missing = f"{bill.missing:,} of {bill.texts:,} texts are not in the cache"
-    views = f", and {bill.views:,.0f} of corrupted texts" if bill.views else ""
-    return f"{bill.model} would send about {bill.tokens:,.0f} tokens{views}{cost}: {missing}"
 
 
 def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
@@ -275,6 +267,8 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
         listed = ", ".join(f"{kind} {number}" for kind, number in types.most_common())
         yield f"{len(data):,} rows, {count(data.items.shape[1], 'feature')}: {listed}"
         for name in data.items.columns if data.part is None else ():
+            if data.items[name].dtype.kind in "iufbmM":
+                continue
             if set(data.items[name].dropna().astype(str).unique()[:9]) == {"train", "test"}:
                 yield f'column "{name}" holds train and test; to use this split: --part {name}'
     elif data.about.get("found"):  # a corpus
@@ -306,15 +300,15 @@ def print_lines(console: Console, *lines: str) -> None:
 
 
 def _time(plan: Plan, output: Path) -> Iterator[str]:
-    times = estimate(((model.name, planned.task.name) for model, planned, _ in plan.jobs), output)
-    if times.known:
-        some = "" if times.known == times.jobs else f" for {times.known:,} of {times.jobs:,} jobs"
-        yield f"earlier runs in {output} took {duration(times.seconds)}{some} on one worker"
+    found = estimate(((model.name, planned.task.name) for model, planned, _ in plan.jobs), output)
+    if found.timed:
+        some = "" if found.timed == found.jobs else f" for {found.timed:,} of {found.jobs:,} jobs"
+        yield f"earlier runs in {output} took {duration(found.seconds)}{some} on one worker"
     limits = [plan.limits_of(planned.task) for _, planned, _ in plan.jobs]
     if limits and all(limit and limit.deadline for limit in limits):
         most = sum(limit.deadline or 0.0 for limit in limits if limit)
         yield f"the limits allow at most {duration(most)} of work"
-    elif limits and not times.known:
+    elif limits and not found.timed:
         yield f"unknown run time: no earlier runs in {output} and no time limits"
 
 
@@ -564,13 +558,13 @@ def show_cache(clear: bool) -> None:
     if clear:
         print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
         return
-    entries = sorted(cache.entries(), key=lambda e: (e.about["model"], e.about["dataset"]))
+    entries = sorted(cache.entries(), key=lambda e: (e.facts["model"], e.facts["dataset"]))
     table = Grid(box=None, header_style="bold")
     for name in ("model", "dataset", "rows × dimensions", "MB"):
         table.add_column(name, justify="left" if name in ("model", "dataset") else "right")
     for entry in entries:
-        shape = " × ".join(f"{n:,}" for n in entry.about["shape"])
-        names = (Text(entry.about[key]) for key in ("model", "dataset"))
+        shape = " × ".join(f"{n:,}" for n in entry.facts["shape"])
+        names = (Text(entry.facts[key]) for key in ("model", "dataset"))
         table.add_row(*names, shape, f"{entry.bytes / 2**20:.1f}")
     console = plain_console()
     if entries:
@@ -578,9 +572,10 @@ def show_cache(clear: bool) -> None:
     total = sum(entry.bytes for entry in entries) / 2**20
     noun = "entry" if len(entries) == 1 else "entries"
     line = f"{len(entries)} {noun}, {total:.1f} MB in {cache.root}"
-    received = [path.stat().st_size for path in (cache.root / "endpoints").glob("*")]
-    if received:
-        line += f"; {sum(received) / 2**20:.1f} MB received from endpoints"
+    for service in registry.accounts:
+        received = [path.stat().st_size for path in RunServices().answers(service).glob("*")]
+        if received:
+            line += f"; {sum(received) / 2**20:.1f} MB received from {service}"
     console.print(line, markup=False, soft_wrap=True)
 
 

@@ -454,6 +454,7 @@ def _score_margin(case: _Case, first: str, other: str) -> dict[str, Any]:
 def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
     first, other = case.ranked[:2]
     equal = _equal_tasks(case, first, other)
+    lead = "better" if margin["low"] > 0 else "ahead"
     if margin["what"] == "mean gain":
         value, *ends = (signed(margin[key]) for key in ("value", "low", "high"))
         text = f"Mean gain over {short(other)} {value}"
@@ -464,7 +465,7 @@ def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
     elif margin["folds"] is None:
         a, b = (fixed(float(case.board.at[name, "rank"]), 2) for name in (first, other))
         value, *ends = (fixed(margin[key], 2) for key in ("value", "low", "high"))
-        text = f"Mean rank {a} against {b} of {short(other)}: better by {value}"
+        text = f"Mean rank {a} against {b} of {short(other)}: {lead} by {value}"
         over = f" over {count(margin['tasks'], 'common task')}"
         over += f" and {margin['failed']} on which one failed" if margin["failed"] else ""
     else:
@@ -472,7 +473,7 @@ def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
         a, b = (rounded(float(case.evidence.scores.at[name, task])) for name in (first, other))
         value, *ends = (signed(margin[key]) for key in ("value", "low", "high"))
         label = metric_label(margin["what"], case.evidence.higher[task])
-        text = f"{plain(label)} {a} against {b} of {short(other)}: better by {value.lstrip('+')}"
+        text = f"{plain(label)} {a} against {b} of {short(other)}: {lead} by {value.lstrip('+')}"
         over = f" over {count(margin['folds'], 'fold')}"
     equal = f"; {equal}" if equal else ""
     if np.isnan(margin["low"]):

@@ -31,6 +31,11 @@ TEXT_LENGTH = 30
 
 #: a task's name on the leaderboard, a run that has it, and its name there
 StoredTask = tuple[str, Run, str]
+#: what a test on items assumes if nothing says which of them belong together
+INDEPENDENT = (
+    "Items are assumed independent; --cluster COLUMN if some belong together, such as those of "
+    "one person."
+)
 
 
 def count_clusters(clusters: Sequence[np.ndarray]) -> int:
@@ -90,8 +95,8 @@ def column_labels(items: pd.DataFrame, column: str) -> pd.Series:
     empty = labels == ""
     if not empty.any():
         return labels
-    own = pd.Series([f"item {key}" for key in items.index], index=items.index, dtype=object)
-    return labels.mask(empty, own)
+    item_labels = pd.Series([f"item {key}" for key in items.index], index=items.index, dtype=object)
+    return labels.mask(empty, item_labels)
 
 
 def declared_groups(folds: Sequence[Predictions], by_group: bool) -> list[np.ndarray] | None:
@@ -130,14 +135,14 @@ def item_clusters(
     labels = _stored_labels(run, task, column) if column else None
     if labels is None or any(fold.key is None for fold in folds):
         return declared_groups(folds, by_group)
-    found = [labels.reindex(fold.key).to_numpy(dtype=object) for fold in folds]
-    unknown = sum(int(pd.isna(fold).sum()) for fold in found)
+    clusters = [labels.reindex(fold.key).to_numpy(dtype=object) for fold in folds]
+    unknown = sum(int(pd.isna(fold).sum()) for fold in clusters)
     if unknown:
         raise DataError(f'"{column}" is not known of {unknown:,} items of {task}.')
-    number = count_clusters(found)
+    number = count_clusters(clusters)
     if number < FEWEST_CLUSTERS:
-        raise DataError(_too_few(column, task, number))
-    return found if number < sum(map(len, found)) else None
+        raise DataError(_too_few(column, {number: [task]}))
+    return clusters if number < sum(map(len, clusters)) else None
 
 
 def _stored_labels(run: Run, task: str, column: str) -> pd.Series | None:
@@ -148,19 +153,16 @@ def _stored_labels(run: Run, task: str, column: str) -> pd.Series | None:
     return column_labels(items, column) if column in known_clusters(items) else None
 
 
-def _too_few(column: str, task: str, number: int) -> str:
-    values = "one value" if number == 1 else f"{number} values"
+def _too_few(column: str, tasks: Mapping[int, Sequence[str]]) -> str:
+    """Return what is wrong with a column, from tasks by its number of values."""
+    parts = [
+        f"{'one value' if number == 1 else f'{number} values'} in {', '.join(names)}"
+        for number, names in sorted(tasks.items())
+    ]
     return (
-        f'"{column}" has {values} in {task}: at least {FEWEST_CLUSTERS} clusters are needed to '
+        f'"{column}" has {"; ".join(parts)}: at least {FEWEST_CLUSTERS} clusters are needed to '
         "test on them."
     )
-
-
-#: what a test on items assumes if nothing says which of them belong together
-INDEPENDENT = (
-    "Items are assumed independent; --cluster COLUMN if some belong together, such as those of "
-    "one person."
-)
 
 
 def cluster_unit(clusters: int, items: int, column: str = "") -> str:
@@ -214,34 +216,35 @@ def check_labels(
 ) -> list[str]:
     """Return ``check_cluster_column`` of item tables by task; None is a task without one."""
     columns: dict[str, None] = {}
-    few: list[str] = []
+    few: dict[int, list[str]] = {}
     without: list[str] = []
     for task, items in tables.items() if column else ():
-        known = [] if items is None else known_clusters(items)
-        columns |= dict.fromkeys(known)
-        if items is None or column not in known:
+        columns_of_items = [] if items is None else known_clusters(items)
+        columns |= dict.fromkeys(columns_of_items)
+        if items is None or column not in columns_of_items:
             without.append(task)
         elif (number := column_labels(items, str(column)).nunique()) < FEWEST_CLUSTERS:
-            few.append(_too_few(str(column), task, number))
-    if column and len(few) + len(without) == len(tables):
-        raise DefinitionError(*(few or [_unknown_column(column, list(columns), reasons)]))
+            few.setdefault(number, []).append(task)
+    notes = [_too_few(str(column), few)] if few else []
+    if column and sum(map(len, few.values())) + len(without) == len(tables):
+        raise DefinitionError(*(notes or [_unknown_column(column, list(columns), reasons)]))
     absent = f'Without "{column}", so tested as without --cluster: {", ".join(without)}.'
-    return [*few, *([absent] if without else [])]
+    return [*notes, *([absent] if without else [])]
 
 
 def _item_tables(tasks: Iterable[StoredTask], reasons: list[str]) -> dict[str, pd.DataFrame]:
     """Return the item table of each task, of the first run that keeps it, and add why not."""
-    found: dict[str, pd.DataFrame] = {}
+    tables: dict[str, pd.DataFrame] = {}
     why: dict[str, str] = {}
     for label, run, task in tasks:
-        if label in found:
+        if label in tables:
             continue
         try:
-            found[label] = run.items(task)
+            tables[label] = run.items(task)
         except KaratError as error:
             why.setdefault(label, str(error))
-    reasons += [reason for label, reason in why.items() if label not in found]
-    return found
+    reasons += [reason for label, reason in why.items() if label not in tables]
+    return tables
 
 
 def _unknown_column(column: str, columns: Sequence[str], reasons: Sequence[str]) -> str:
@@ -254,20 +257,20 @@ def _unknown_column(column: str, columns: Sequence[str], reasons: Sequence[str])
     return f"cluster: {what} There are: {', '.join(columns)}."
 
 
-def cluster_scores(given: Gathered, column: str | None) -> Gathered:
+def cluster_scores(gathered: Gathered, column: str | None) -> Gathered:
     """Return gathered scores whose items are tested by clusters; None and "" change nothing.
 
     Raises ``DefinitionError`` if no task has the column, or too few values of it.
     """
     if not column:
-        return given
-    if not given.sources:
+        return gathered
+    if not gathered.sources:
         raise DefinitionError(f'cluster "{column}" needs run folders: a table has no items.')
     tasks = (
         (label, run, task)
-        for run, _, labels in given.sources
+        for run, _, labels in gathered.sources
         for task, label in labels.items()
-        if label in given.metrics
+        if label in gathered.metrics
     )
     check_cluster_column(column, tasks)
-    return replace(given, cluster=column)
+    return replace(gathered, cluster=column)

@@ -55,9 +55,9 @@ class CompactColumn:
         if kinds == {float}:
             return cls([{_NUMBER: 0}], np.zeros(len(values), np.uint32), np.array(values))
         if len(kinds) == 1 and kinds <= {str, int, bool, type(None)}:
-            known = {value: code for code, value in enumerate(dict.fromkeys(values))}
-            codes = np.array([known[value] for value in values], dtype=np.uint32)
-            return cls(list(known), codes, np.zeros(0))
+            code_of = {value: code for code, value in enumerate(dict.fromkeys(values))}
+            codes = np.array([code_of[value] for value in values], dtype=np.uint32)
+            return cls(list(code_of), codes, np.zeros(0))
         forms: dict[Any, list[int]] = {}
         for row, value in enumerate(values):
             forms.setdefault(_form(value), []).append(row)
@@ -82,7 +82,9 @@ class CompactColumn:
                 codes = codes * len(column.patterns) + column.codes
                 codes = np.unique(codes, return_inverse=True)[1]
         _, rows = np.unique(codes, return_index=True)
-        patterns: list[Any] = [[each.patterns[each.codes[row]] for each in inside] for row in rows]
+        patterns: list[Any] = [
+            [column.patterns[column.codes[row]] for column in inside] for row in rows
+        ]
         if isinstance(first, dict):
             names = [_marked(key) for key in keys]
             patterns = [dict(zip(names, cells, strict=True)) for cells in patterns]
@@ -109,15 +111,15 @@ class CompactColumn:
         numbers: list[float] = []
         for value in values:
             if isinstance(value, dict | list) and not value:
-                found, key = value, str(value)
+                pattern, key = value, str(value)
             elif isinstance(value, dict | list | float):
-                found = _pattern(value, numbers)
-                key = json.dumps(found)
+                pattern = _pattern(value, numbers)
+                key = json.dumps(pattern)
             else:
-                found, key = value, (type(value), value)
+                pattern, key = value, (type(value), value)
             code = places.setdefault(key, len(places))
             if code == len(patterns):
-                patterns.append(found)
+                patterns.append(pattern)
             codes.append(code)
         return cls(patterns, np.array(codes, dtype=np.uint32), np.array(numbers, dtype=float))
 
@@ -128,14 +130,14 @@ class CompactColumn:
         patterns: list[Any] = []
         codes: list[np.ndarray] = []
         for column in columns:
-            own = np.empty(len(column.patterns), dtype=np.uint32)
+            new_codes = np.empty(len(column.patterns), dtype=np.uint32)
             for code, pattern in enumerate(column.patterns):
                 nested = isinstance(pattern, dict | list)
                 key = json.dumps(pattern) if nested else (type(pattern), pattern)
-                own[code] = places.setdefault(key, len(places))
+                new_codes[code] = places.setdefault(key, len(places))
                 if len(places) > len(patterns):
                     patterns.append(pattern)
-            codes.append(own[column.codes])
+            codes.append(new_codes[column.codes])
         numbers = np.concatenate([column.numbers for column in columns])
         return cls(patterns, np.concatenate(codes), numbers)
 
@@ -145,24 +147,29 @@ class CompactColumn:
         if not {dict, list} & set(map(type, self.patterns)):
             return np.zeros(len(self.codes) + 1, dtype=np.int64)
         nested = {
-            code: each for code, each in enumerate(self.patterns) if isinstance(each, dict | list)
+            code: pattern
+            for code, pattern in enumerate(self.patterns)
+            if isinstance(pattern, dict | list)
         }
         widths = np.zeros(len(self.patterns), dtype=np.int64)
-        widths[list(nested)] = [_count_numbers(each) for each in nested.values()]
+        widths[list(nested)] = [_count_numbers(pattern) for pattern in nested.values()]
         return np.concatenate([[0], np.cumsum(widths[self.codes])])
 
     @cached_property
     def scalars(self) -> list[Any] | None:
         """The value of each row; None if some are lists or objects, which are made when read."""
-        nested = [isinstance(each, dict | list) and not _is_number(each) for each in self.patterns]
+        nested = [
+            isinstance(pattern, dict | list) and not _is_number(pattern)
+            for pattern in self.patterns
+        ]
         if any(nested):
             return None
         values = np.empty(len(self.patterns), dtype=object)
         values[:] = self.patterns
-        found = values[self.codes]
+        row_values = values[self.codes]
         if len(self.numbers):
-            found[np.diff(self._starts) == 1] = self.numbers.tolist()
-        return found.tolist()
+            row_values[np.diff(self._starts) == 1] = self.numbers.tolist()
+        return row_values.tolist()
 
     def __getitem__(self, row: int) -> Any:
         if self.scalars is not None:
@@ -190,22 +197,26 @@ class CompactColumn:
 
     def are_true(self) -> np.ndarray:
         """Return which values are true: neither None, 0, nor empty."""
-        true = np.array([bool(each) for each in self.patterns], dtype=bool)[self.codes]
-        number = np.array([_is_number(each) for each in self.patterns], dtype=bool)[self.codes]
+        true = np.array([bool(pattern) for pattern in self.patterns], dtype=bool)[self.codes]
+        number = np.array([_is_number(pattern) for pattern in self.patterns], dtype=bool)[
+            self.codes
+        ]
         true[number] = self.numbers[self._starts[:-1][number]] != 0
         return true
 
     def coverages(self) -> list[Any]:
         """Return the coverage of the first view of each row, None without views."""
-        made = (_filled(pattern, map(_Place, itertools.count())) for pattern in self.patterns)
-        first = [views[0].get("coverage") if views else None for views in made]
-        found = np.empty(len(first), dtype=object)
-        found[:] = first
-        values = found[self.codes]
-        for code, place in enumerate(first):
-            if isinstance(place, _Place):
+        view_patterns = (
+            _filled(pattern, map(_Place, itertools.count())) for pattern in self.patterns
+        )
+        first = [views[0].get("coverage") if views else None for views in view_patterns]
+        coverages = np.empty(len(first), dtype=object)
+        coverages[:] = first
+        values = coverages[self.codes]
+        for code, coverage in enumerate(first):
+            if isinstance(coverage, _Place):
                 rows = np.flatnonzero(self.codes == code)
-                values[rows] = self.numbers[self._starts[rows] + place.index].tolist()
+                values[rows] = self.numbers[self._starts[rows] + coverage.index].tolist()
         return values.tolist()
 
 
@@ -215,9 +226,9 @@ def _pattern(value: Any, numbers: list[float]) -> Any:
         numbers.append(value)
         return {_NUMBER: 0}
     if isinstance(value, dict):
-        return {_marked(key): _pattern(each, numbers) for key, each in value.items()}
+        return {_marked(key): _pattern(inner, numbers) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_pattern(each, numbers) for each in value]
+        return [_pattern(inner, numbers) for inner in value]
     return value
 
 
@@ -239,15 +250,15 @@ def _interleaved(
     widths = [np.diff(column._starts) for column in columns]
     rows = [np.arange(count)] * len(columns) if places is None else places
     starts = np.zeros(count + 1, dtype=np.int64)
-    for width, own in zip(widths, rows, strict=True):
-        starts[1:][own] += width
+    for width, column_rows in zip(widths, rows, strict=True):
+        starts[1:][column_rows] += width
     starts = np.cumsum(starts)
     numbers = np.empty(starts[-1])
-    for column, width, own in zip(columns, widths, rows, strict=True):
+    for column, width, column_rows in zip(columns, widths, rows, strict=True):
         if len(column.numbers):
-            shift = np.repeat(starts[:-1][own] - column._starts[:-1], width)
+            shift = np.repeat(starts[:-1][column_rows] - column._starts[:-1], width)
             numbers[shift + np.arange(len(column.numbers))] = column.numbers
-            starts[:-1][own] += width
+            starts[:-1][column_rows] += width
     return numbers
 
 
@@ -278,7 +289,7 @@ def _filled(pattern: Any, numbers: Iterator[Any]) -> Any:
             return next(numbers)
         return {key.removeprefix(_NUMBER): _filled(v, numbers) for key, v in pattern.items()}
     if isinstance(pattern, list):
-        return [_filled(each, numbers) for each in pattern]
+        return [_filled(inner, numbers) for inner in pattern]
     return pattern
 
 
@@ -332,9 +343,12 @@ class Listed:
 
     def coverage(self) -> list[Any]:
         """Return the coverage of the first view of every record, else that of the job."""
-        found = (r["views"][0].get("coverage") if r["views"] else None for r in self.records)
+        of_views = (r["views"][0].get("coverage") if r["views"] else None for r in self.records)
         jobs = self.column("coverage")
-        return [job if own is None else own for own, job in zip(found, jobs, strict=True)]
+        return [
+            job if coverage is None else coverage
+            for coverage, job in zip(of_views, jobs, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -351,10 +365,10 @@ class Compact:
     def of(cls, records: Sequence[Mapping[str, Any]]) -> Compact:
         """Return records by column."""
         rows: dict[tuple[str, ...], list[int]] = {}
-        for place, record in enumerate(records):
-            rows.setdefault(tuple(record), []).append(place)
+        for position, record in enumerate(records):
+            rows.setdefault(tuple(record), []).append(position)
         groups = [
-            {key: CompactColumn.of([records[place][key] for place in places]) for key in keys}
+            {key: CompactColumn.of([records[position][key] for position in places]) for key in keys}
             for keys, places in rows.items()
         ]
         return cls(groups, [np.array(places, dtype=np.uint32) for places in rows.values()])
@@ -380,8 +394,10 @@ class Compact:
         """Return the records with other values of a key, which are no fractional numbers."""
         groups = []
         for columns in self.groups:
-            own = columns[key]
-            renamed = CompactColumn(list(map(rename, own.patterns)), own.codes, own.numbers)
+            column = columns[key]
+            renamed = CompactColumn(
+                list(map(rename, column.patterns)), column.codes, column.numbers
+            )
             groups.append({**columns, key: renamed})
         return Compact(groups, self.places)
 
@@ -395,40 +411,43 @@ class Compact:
     @cached_property
     def records(self) -> list[Mapping[str, Any]]:
         """The records in their order."""
-        made: list[Any] = [None] * len(self)
+        records: list[Any] = [None] * len(self)
         for columns, places in zip(self.groups, self.places, strict=True):
             rows = _Rows(columns)
-            for row, place in enumerate(places.tolist()):
-                made[place] = StoredRecord(rows, row)
-        return made
+            for row, position in enumerate(places.tolist()):
+                records[position] = StoredRecord(rows, row)
+        return records
 
     def column(self, key: str) -> list[Any]:
         """Return a value of every record, None where it has none."""
         if not any(key in columns for columns in self.groups):
             return [None] * len(self)
-        found = np.full(len(self), None, dtype=object)
+        values = np.full(len(self), None, dtype=object)
         for columns, places in zip(self.groups, self.places, strict=True):
             if key in columns:
-                _fill(found, places, columns[key].values)
-        return found.tolist()
+                _fill(values, places, columns[key].values)
+        return values.tolist()
 
     def rows_with(self, key: str) -> list[int]:
         """Return the records in which a key has a value that is neither None, 0, nor empty."""
-        found = np.zeros(len(self), dtype=bool)
+        is_true = np.zeros(len(self), dtype=bool)
         for columns, places in zip(self.groups, self.places, strict=True):
             if key in columns:
-                found[places] = columns[key].are_true()
-        return np.flatnonzero(found).tolist()
+                is_true[places] = columns[key].are_true()
+        return np.flatnonzero(is_true).tolist()
 
     def coverage(self) -> list[Any]:
         """Return the coverage of the first view of every record, else that of the job."""
-        found = np.full(len(self), None, dtype=object)
+        coverages = np.full(len(self), None, dtype=object)
         for columns, places in zip(self.groups, self.places, strict=True):
-            _fill(found, places, columns["views"].coverages())
+            _fill(coverages, places, columns["views"].coverages())
         if not any("coverage" in columns for columns in self.groups):
-            return found.tolist()
+            return coverages.tolist()
         jobs = self.column("coverage")
-        return [job if own is None else own for own, job in zip(found.tolist(), jobs, strict=True)]
+        return [
+            job if coverage is None else coverage
+            for coverage, job in zip(coverages.tolist(), jobs, strict=True)
+        ]
 
     def scores(self) -> pd.DataFrame:
         """Return the tidy table of all scores, one row per score."""
@@ -444,12 +463,12 @@ class Compact:
         if not parts:
             table = pd.DataFrame(columns=list(SCORE_COLUMNS))
             return table.astype({"value": float, "severity": float}), np.zeros(0, np.int64)
-        place = np.concatenate([part.pop("place") for part in parts])
+        positions = np.concatenate([part.pop("place") for part in parts])
         table = pd.DataFrame({name: _joined([p[name] for p in parts]) for name in SCORE_COLUMNS})
-        if (np.diff(place) < 0).any():
-            order = np.argsort(place, kind="stable")
-            table, place = table.iloc[order].reset_index(drop=True), place[order]
-        return table, place
+        if (np.diff(positions) < 0).any():
+            order = np.argsort(positions, kind="stable")
+            table, positions = table.iloc[order].reset_index(drop=True), positions[order]
+        return table, positions
 
     def is_valid(self) -> bool:
         """Return whether ``check_record`` finds nothing; each distinct value is checked once.
@@ -459,7 +478,7 @@ class Compact:
         for columns in self.groups:
             base = {key: column[0] for key, column in columns.items()}
             for key, column in columns.items():
-                values = [_filled(each, itertools.repeat(0.5)) for each in column.patterns]
+                values = [_filled(pattern, itertools.repeat(0.5)) for pattern in column.patterns]
                 if key == "views" and any(len(value) > 1 for value in values):
                     return False
                 if any(check_record({**base, key: value}) for value in values):
@@ -492,11 +511,11 @@ class Compact:
         return head + bytes(body.content)
 
 
-def _fill(found: np.ndarray, places: np.ndarray, values: list[Any]) -> None:
+def _fill(target: np.ndarray, places: np.ndarray, values: list[Any]) -> None:
     """Put values into an array of objects; lists are single values."""
     held = np.empty(len(values), dtype=object)
     held[:] = values
-    found[places] = held
+    target[places] = held
 
 
 def _joined(parts: list[pd.Series]) -> pd.Series:
@@ -514,13 +533,13 @@ def _scores_of_group(
         codes = (int(history.codes[rows[0]]), int(views.codes[rows[0]]))
         lines, numbers = _lines_of_pattern(nested, codes, rows)
         if lines:
-            each = np.repeat(rows, len(lines))
-            jobs = {name: _taken(columns[name], each) for name in SCORE_COLUMNS[:4]}
+            repeated_rows = np.repeat(rows, len(lines))
+            jobs = {name: _taken(columns[name], repeated_rows) for name in SCORE_COLUMNS[:4]}
             values = {
                 name: _repeated(list(cells), numbers, floats=name in ("severity", "value"))
                 for name, cells in zip(SCORE_COLUMNS[4:], zip(*lines, strict=True), strict=True)
             }
-            yield {**jobs, **values, "place": places[each].astype(np.int64)}
+            yield {**jobs, **values, "place": places[repeated_rows].astype(np.int64)}
 
 
 def _lines_of_pattern(
@@ -552,13 +571,13 @@ def _repeated(cells: list[Any], numbers: np.ndarray, *, floats: bool) -> pd.Seri
     """Return the cells of one job, repeated for each row of numbers, with these in their places."""
     if not floats:
         return _take(cells, np.tile(np.arange(len(cells)), len(numbers)))
-    found = np.empty((len(numbers), len(cells)))
+    matrix = np.empty((len(numbers), len(cells)))
     for at, cell in enumerate(cells):
         if isinstance(cell, _Place):
-            found[:, at] = numbers[:, cell.index]
+            matrix[:, at] = numbers[:, cell.index]
         else:
-            found[:, at] = np.nan if cell is None else cell
-    return pd.Series(found.ravel())
+            matrix[:, at] = np.nan if cell is None else cell
+    return pd.Series(matrix.ravel())
 
 
 # -- the file -----------------------------------------------------------------------------------
@@ -610,8 +629,8 @@ class _Body:
         start, kind, length = where
         if kind not in ("|u1", "<u2", "<u4", "<f8"):
             raise ValueError("wrong type")
-        found = np.frombuffer(self.content, dtype=kind, count=length, offset=start)
-        return found if kind == "<f8" else found.astype(np.uint32, copy=False)
+        array = np.frombuffer(self.content, dtype=kind, count=length, offset=start)
+        return array if kind == "<f8" else array.astype(np.uint32, copy=False)
 
 
 def make_compact(records: Sequence[Mapping[str, Any]]) -> Compact | None:
@@ -622,12 +641,12 @@ def make_compact(records: Sequence[Mapping[str, Any]]) -> Compact | None:
     return None
 
 
-def write_compact(folder: Path, stamp: list[int], made: Compact | None) -> None:
+def write_compact(folder: Path, stamp: list[int], compact: Compact | None) -> None:
     """Write the file of a run; ``stamp`` is that of the records when they were read."""
-    if made is not None and _count_records(folder, stamp[0]) == len(made):
+    if compact is not None and _count_records(folder, stamp[0]) == len(compact):
         # with a read-only folder or a full disk, the records are read again
         with contextlib.suppress(OSError, RecursionError):
-            write_atomic(folder / "scores" / FILE, made.to_bytes(stamp))
+            write_atomic(folder / "scores" / FILE, compact.to_bytes(stamp))
 
 
 def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None:
@@ -644,8 +663,8 @@ def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None
             return None
         body = _Body(rest)
         groups = [_read_group(group["columns"], body) for group in content["groups"]]
-        found = Compact(groups, [body.read(group["places"]) for group in content["groups"]])
-        return found if _is_whole(found, content.get("count", now[0])) else None
+        compact = Compact(groups, [body.read(group["places"]) for group in content["groups"]])
+        return compact if _is_whole(compact, content.get("count", now[0])) else None
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return None  # damaged
 
@@ -657,14 +676,14 @@ def _read_group(columns: Mapping[str, Any], body: _Body) -> dict[str, CompactCol
     }
 
 
-def _is_whole(found: Compact, count: int) -> bool:
+def _is_whole(compact: Compact, count: int) -> bool:
     """Return whether every record has a row, and every row its patterns and numbers."""
-    places = np.concatenate(found.places)
+    places = np.concatenate(compact.places)
     fits = all(
-        len(column.codes) == len(own)
+        len(column.codes) == len(rows)
         and int(column.codes.max(initial=0)) < len(column.patterns)
         and column.count_numbers() == len(column.numbers)
-        for columns, own in zip(found.groups, found.places, strict=True)
+        for columns, rows in zip(compact.groups, compact.places, strict=True)
         for column in columns.values()
     )
     return fits and np.array_equal(np.sort(places), np.arange(count))

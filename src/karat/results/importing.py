@@ -42,6 +42,13 @@ from karat.results.tables import FINAL_EPOCH, scores_table
 CHUNK, MOST_KNOWN = 4096, 20_000
 #: an unknown metric
 UNKNOWN = "?"
+SUFFIXES = (".csv", ".json", ".parquet")
+#: texts that mean no score, in lower case
+NO_SCORE = ("", "na", "nan", "none", "null", "inf", "infinity")
+#: name of the task if the scores are not given by task, and of a model without a name
+TASK, MODEL = "cross_validate", "model"
+SPLIT = re.compile(r"split(\d+)_test_(.+)", re.DOTALL)
+Folds = Sequence[tuple[dict[str, float], dict[str, float]]]
 
 
 @dataclass
@@ -132,8 +139,8 @@ class ImportLog:
         """Add a note about metrics that Karat does not have."""
         listed = sorted(set(names))
         if listed:
-            shown = ", ".join(listed[:12]) + (f", ... ({len(listed)})" if len(listed) > 12 else "")
-            self.note(f"{path.name}: skipped metrics that Karat does not have: {shown}.")
+            text = ", ".join(listed[:12]) + (f", ... ({len(listed)})" if len(listed) > 12 else "")
+            self.note(f"{path.name}: skipped metrics that Karat does not have: {text}.")
 
 
 @contextmanager
@@ -178,63 +185,63 @@ def metric_kind(metric: str) -> str:
     return next((kind for need, kind in kinds.items() if need in needs), "")
 
 
-def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
+def write_run(results: ModelResults, output: Path, log: ImportLog) -> Run | None:
     """Write results as a run folder, or return the existing one of an earlier import."""
-    removed = found.settle()
+    removed = results.settle()
     if removed:
         listed = ", ".join(removed[:6]) + (" ..." if len(removed) > 6 else "")
-        log.note(f"{found.model}: skipped tasks without a known metric: {listed}.")
-    if not found.jobs:
+        log.note(f"{results.model}: skipped tasks without a known metric: {listed}.")
+    if not results.jobs:
         return None
-    imported = _imported(found)
-    about = _about(found)
+    imported = _imported(results)
+    facts = _about(results)
     if log.earlier is None:
         log.earlier = list(earlier_runs(output, {}, ()))
     earlier = log.earlier
     for run in earlier:
-        same = all(run.about.get(k) == about[k] for k in ("model", "suite", "constraint", "mode"))
+        same = all(run.about.get(k) == facts[k] for k in ("model", "suite", "constraint", "mode"))
         same = same and run.about.get("imported") == imported
         if same and (run.folder / "scores" / "scores.csv").is_file():
             log.again.append(run.folder.name)
             return run
-    about["stamp"] = _unused_stamp(found.model, str(about["stamp"]), earlier)
-    run = _written(found, output, {**about, "imported": imported})
+    facts["stamp"] = _unused_stamp(results.model, str(facts["stamp"]), earlier)
+    run = _written(results, output, {**facts, "imported": imported})
     earlier.append(run)
     return run
 
 
 def runs_in_memory(several: Mapping[Path, ModelResults]) -> list[Run]:
     """Return results as runs that are not written, by the folder of their files."""
-    made = []
-    for folder, found in several.items():
-        found.settle()
-        imported = {"system": found.system, "file": folder.name, "sha256": ""}
-        about = {**DEFAULTS, **_about(found), "imported": imported}
-        made.append((folder, about, [_record(found, job) for job in found.jobs.values()]))
+    parts = []
+    for folder, results in several.items():
+        results.settle()
+        imported = {"system": results.system, "file": folder.name, "sha256": ""}
+        facts = {**DEFAULTS, **_about(results), "imported": imported}
+        parts.append((folder, facts, [_record(results, job) for job in results.jobs.values()]))
     # one table for all is made much faster than one for each
-    table = scores_table([record for _, _, records in made for record in records])
+    table = scores_table([record for _, _, records in parts for record in records])
     runs: list[Run] = []
     end = 0
-    for folder, about, records in made:
+    for folder, facts, records in parts:
         begin, end = end, end + sum(len(v["scores"]) for r in records for v in r["views"])
-        runs.append(FrozenRun.in_memory(folder, about, records, table[begin:end]))
+        runs.append(FrozenRun.in_memory(folder, facts, records, table[begin:end]))
     return runs
 
 
-def _written(found: ModelResults, output: Path, about: Mapping[str, Any]) -> Run:
+def _written(results: ModelResults, output: Path, facts: Mapping[str, Any]) -> Run:
     """Write a run into a hidden folder, then move it, so that a killed import leaves no run."""
     with draft_folder(output) as draft:
-        run = Run.create(draft, about)
-        run.write_records(make_records(found))
+        run = Run.create(draft, facts)
+        run.write_records(make_records(results))
         return run.move(output)
 
 
-def _imported(found: ModelResults) -> dict[str, Any]:
-    digests = {path: file_hash(path) for path in found.files}
+def _imported(results: ModelResults) -> dict[str, Any]:
+    digests = {path: file_hash(path) for path in results.files}
     if len(digests) == 1:
         ((path, digest),) = digests.items()
-        return {"system": found.system, "file": path.name, "sha256": digest}
-    folder = found.files[0].parent
+        return {"system": results.system, "file": path.name, "sha256": digest}
+    folder = results.files[0].parent
     names = {
         path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name: digest
         for path, digest in digests.items()
@@ -242,48 +249,48 @@ def _imported(found: ModelResults) -> dict[str, Any]:
     files = dict(sorted(names.items()))
     lines = "".join(f"{name} {digest}\n" for name, digest in files.items())
     whole = hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
-    named = {"system": found.system, "file": folder.resolve().name}
+    named = {"system": results.system, "file": folder.resolve().name}
     return {**named, "sha256": whole, "files": files}
 
 
-def _about(found: ModelResults) -> dict[str, Any]:
-    own = {"constraint": UNKNOWN_CONSTRAINT, "mode": "imported", "params": {}, "version": ""}
-    own |= found.about
-    stamp = own.pop("stamp", None) or datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    named = {"model": found.model, "suite": found.suite}
+def _about(results: ModelResults) -> dict[str, Any]:
+    facts = {"constraint": UNKNOWN_CONSTRAINT, "mode": "imported", "params": {}, "version": ""}
+    facts |= results.about
+    stamp = facts.pop("stamp", None) or datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    named = {"model": results.model, "suite": results.suite}
     by_task: dict[str, list[ImportedJob]] = {}
-    for job in found.jobs.values():
+    for job in results.jobs.values():
         by_task.setdefault(job.task, []).append(job)
-    tasks = [_task(found, name, by_task.get(name, [])) for name in found.tasks]
-    return {**named, **own, "stamp": stamp, "role": "", "karat": __version__, "tasks": tasks}
+    tasks = [_task(results, name, by_task.get(name, [])) for name in results.tasks]
+    return {**named, **facts, "stamp": stamp, "role": "", "karat": __version__, "tasks": tasks}
 
 
-def _task(found: ModelResults, name: str, jobs: Sequence[ImportedJob]) -> dict[str, Any]:
-    facts = dict(found.tasks[name])
+def _task(results: ModelResults, name: str, jobs: Sequence[ImportedJob]) -> dict[str, Any]:
+    facts = dict(results.tasks[name])
     primary = facts.pop("metric")
     scored = [metric for job in jobs for view in job.scores.values() for metric in view]
-    metrics = [m for m in dict.fromkeys([primary, *scored]) if found.way(m) is not None]
+    metrics = [m for m in dict.fromkeys([primary, *scored]) if results.way(m) is not None]
     return {
         "name": name,
         "dataset": facts.pop("dataset", name),
         "kind": facts.pop("kind", "") or metric_kind(primary),
         "metrics": metrics,
-        "higher_is_better": {metric: found.way(metric) for metric in metrics},
+        "higher_is_better": {metric: results.way(metric) for metric in metrics},
         "folds": sorted({job.fold for job in jobs}),
         "fingerprint": "",
         **facts,
     }
 
 
-def make_records(found: ModelResults) -> list[dict[str, Any]]:
+def make_records(results: ModelResults) -> list[dict[str, Any]]:
     """Return the record of each job."""
-    return [_record(found, job) for job in found.jobs.values()]
+    return [_record(results, job) for job in results.jobs.values()]
 
 
-def _record(found: ModelResults, job: ImportedJob) -> dict[str, Any]:
+def _record(results: ModelResults, job: ImportedJob) -> dict[str, Any]:
     facts = dict(job.facts)
     coverage = facts.pop("coverage", None)
-    task = found.tasks[job.task]
+    task = results.tasks[job.task]
     ended = {"affected": None, "coverage": coverage, "reasons": {}, "status": "ok", "info": ""}
     views = [
         {**vars(view), **ended, "scores": dict(job.scores[view])}
@@ -292,7 +299,7 @@ def _record(found: ModelResults, job: ImportedJob) -> dict[str, Any]:
     failed = bool(job.info) or not views
     return {
         "spec": "",
-        "model": found.model,
+        "model": results.model,
         "task": job.task,
         "kind": task.get("kind") or metric_kind(task["metric"]),
         "fold": job.fold,
@@ -332,18 +339,13 @@ def number(cell: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-SUFFIXES = (".csv", ".json", ".parquet")
-#: texts that mean no score, in lower case
-NO_SCORE = ("", "na", "nan", "none", "null", "inf", "infinity")
-
-
 def has_result_files(path: Path) -> bool:
     """Return whether a path may be result files of another system: it has no run folder."""
     if not path.is_dir():
         return path.suffix.lower() in SUFFIXES and path.is_file()
-    if any(any(path.glob(each)) for each in ("run.json", "*/run.json", "**/run.json")):
+    if any(any(path.glob(pattern)) for pattern in ("run.json", "*/run.json", "**/run.json")):
         return False
-    return any(each.suffix.lower() in SUFFIXES for each in path.rglob("*"))
+    return any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
 
 
 @dataclass(frozen=True)
@@ -421,14 +423,14 @@ class Row:
 
     def text(self, name: str) -> str:
         """Return a cell, or an empty string if the column is missing."""
-        place = self.places.get(name)
-        return "" if place is None else self.cells[place].strip()
+        position = self.places.get(name)
+        return "" if position is None else self.cells[position].strip()
 
     def number(self, name: str) -> float | None:
         """Return a number, or None if the cell is empty."""
         try:
-            place = self.places.get(name)
-            return None if place is None else number(self.cells[place])
+            position = self.places.get(name)
+            return None if position is None else number(self.cells[position])
         except ValueError:
             raise self.wrong(name, "a number") from None
 
@@ -449,7 +451,7 @@ def rows(sample: Sample) -> Iterator[Row]:
     """Yield the rows of a CSV file."""
     lines = _lines(sample.path, " " if sample.shape == "blanks" else ",")
     _, header = next(lines)
-    places = {name: place for place, name in enumerate(header)}
+    places = {name: position for position, name in enumerate(header)}
     for line, cells in lines:
         if not cells:
             continue
@@ -474,17 +476,19 @@ class ResultTable:
         """Read a CSV file; cells that occur often are kept once."""
         lines = array("Q")
         columns: dict[str, list[str]] = {name: [] for name in sample.names}
-        known: dict[str, dict[str, str]] = {name: {} for name in columns}
+        first_cells: dict[str, dict[str, str]] = {name: {} for name in columns}
         for part in _chunks(rows(sample)):
             lines.extend(row.line for row in part)
             cells = zip(*(row.cells for row in part), strict=True)
             by_place = dict(enumerate(cells))
-            for name, place in part[0].places.items():
-                if len(known[name]) < MOST_KNOWN:
-                    once = known[name].setdefault
-                    columns[name] += [once(cell, cell) for cell in map(str.strip, by_place[place])]
+            for name, position in part[0].places.items():
+                if len(first_cells[name]) < MOST_KNOWN:
+                    once = first_cells[name].setdefault
+                    columns[name] += [
+                        once(cell, cell) for cell in map(str.strip, by_place[position])
+                    ]
                 else:
-                    columns[name] += map(str.strip, by_place[place])
+                    columns[name] += map(str.strip, by_place[position])
         return cls(sample.path, lines, columns)
 
     def __len__(self) -> int:
@@ -492,8 +496,8 @@ class ResultTable:
 
     def take(self, places: Sequence[int]) -> ResultTable:
         """Return some of the rows."""
-        found = {name: [cells[i] for i in places] for name, cells in self.columns.items()}
-        return ResultTable(self.path, [self.lines[i] for i in places], found)
+        cells_by_name = {name: [cells[i] for i in places] for name, cells in self.columns.items()}
+        return ResultTable(self.path, [self.lines[i] for i in places], cells_by_name)
 
     def texts(self, name: str) -> Sequence[str]:
         """Return a column; its cells are empty if the file does not have it."""
@@ -506,31 +510,31 @@ class ResultTable:
         cells = self.columns[name]
         try:
             if len(distinct := set(cells)) < len(cells) / 2:
-                known = {cell: number(cell) for cell in distinct}
-                return [known[cell] for cell in cells]
+                values = {cell: number(cell) for cell in distinct}
+                return [values[cell] for cell in cells]
             return list(map(number, cells))
         except ValueError:
-            for place in range(len(self)):  # raises for the first wrong cell
-                self._row(place).number(name)
+            for row in range(len(self)):  # raises for the first wrong cell
+                self._row(row).number(name)
             raise
 
     def integers(self, name: str, *, required: bool = False) -> list[int | None]:
         """Return a column of integers of 0 or more, None for empty cells unless required."""
         values = self.numbers(name)
-        for place, value in enumerate(values):
+        for row, value in enumerate(values):
             wrong = required if value is None else value < 0 or value != int(value)
             if wrong:
-                self._row(place).whole(name)  # raises
+                self._row(row).whole(name)  # raises
         return [None if value is None else int(value) for value in values]
 
-    def _row(self, place: int) -> Row:
-        cells = [cells[place] for cells in self.columns.values()]
+    def _row(self, position: int) -> Row:
+        cells = [cells[position] for cells in self.columns.values()]
         places = {name: index for index, name in enumerate(self.columns)}
-        return Row(self.path, self.lines[place], cells, places)
+        return Row(self.path, self.lines[position], cells, places)
 
 
-def _chunks(found: Iterator[Row]) -> Iterator[list[Row]]:
-    while part := list(itertools.islice(found, CHUNK)):
+def _chunks(table_rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while part := list(itertools.islice(table_rows, CHUNK)):
         yield part
 
 
@@ -555,17 +559,12 @@ def folder_name(paths: Sequence[Path]) -> str:
     return paths[0].resolve().parent.name or "imported"
 
 
-#: name of the task if the scores are not given by task, and of a model without a name
-TASK, MODEL = "cross_validate", "model"
-SPLIT = re.compile(r"split(\d+)_test_(.+)", re.DOTALL)
-
-
-def score_tables(found: Mapping[Any, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def score_tables(results: Mapping[Any, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the table of scores, and a table with the seconds and sizes of each fold.
 
     Parameters
     ----------
-    found
+    results
         What ``cross_validate`` returned, or ``cv_results_``; or a mapping from names of models to
         those, or to mappings from names of tasks to those. Each candidate of ``cv_results_`` is a
         model. As in scikit-learn, higher is better; a metric that Karat has, such as
@@ -577,43 +576,40 @@ def score_tables(found: Mapping[Any, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     scores: list[dict[str, Any]] = []
     jobs: list[dict[str, Any]] = []
-    for model, task, folds in _by_model(found):
+    for model, task, folds in _by_model(results):
         for fold in range(len(folds)):
             job = {"task": task, "model": model, "repeat": 0, "fold": fold}
-            row, about = folds[fold]
+            row, facts = folds[fold]
             final = {"corruption": "", "severity": 0.0, "draw": 0, "epoch": FINAL_EPOCH}
             for name, value in row.items():
                 metric = {"metric": {**SCORERS, **NEGATED_SCORERS}.get(name, name)}
                 value = -value if name in NEGATED_SCORERS else value
                 better = {"value": float(value), "higher_is_better": name not in NEGATED_SCORERS}
                 scores.append({**job, **final, **metric, **better})
-            lost = all(np.isnan(value) for value in row.values())
-            jobs.append({**job, "status": "failed" if lost else "ok", **about})
+            has_no_score = all(np.isnan(value) for value in row.values())
+            jobs.append({**job, "status": "failed" if has_no_score else "ok", **facts})
     return pd.DataFrame(scores), pd.DataFrame(jobs)
 
 
-Folds = Sequence[tuple[dict[str, float], dict[str, float]]]
-
-
-def _by_model(found: Mapping[Any, Any]) -> Iterator[tuple[str, str, Folds]]:
+def _by_model(results: Mapping[Any, Any]) -> Iterator[tuple[str, str, Folds]]:
     """Yield model, task and folds of each model."""
-    if _is_result(found):
-        yield from ((model, TASK, folds) for model, folds in _models(found, ""))
+    if _is_result(results):
+        yield from ((model, TASK, folds) for model, folds in _models(results, ""))
         return
-    if not found:
+    if not results:
         raise DataError("there are no scores: the mapping is empty.")
-    for name, inner in found.items():
+    for name, inner in results.items():
         if _is_result(inner):
             yield from ((model, TASK, folds) for model, folds in _models(inner, str(name)))
             continue
         tasks = inner.items() if isinstance(inner, Mapping) else ()
-        if not tasks or not all(_is_result(each) for _, each in tasks):
+        if not tasks or not all(_is_result(result) for _, result in tasks):
             raise DataError(
                 f'the scores of "{name}" are not a dictionary of cross_validate or cv_results_: '
                 f"expected a key test_score, test_METRIC or split0_test_METRIC, got {_keys(inner)}."
             )
-        for task, each in tasks:
-            yield from ((model, str(task), folds) for model, folds in _models(each, str(name)))
+        for task, result in tasks:
+            yield from ((model, str(task), folds) for model, folds in _models(result, str(name)))
 
 
 def _keys(inner: Any) -> str:
@@ -622,61 +618,67 @@ def _keys(inner: Any) -> str:
     return "the keys " + (", ".join(map(str, list(inner)[:6])) or "of an empty mapping")
 
 
-def _is_result(found: Any) -> bool:
-    names = [name for name in found if isinstance(name, str)] if isinstance(found, Mapping) else []
+def _is_result(candidate: Any) -> bool:
+    names = (
+        [name for name in candidate if isinstance(name, str)]
+        if isinstance(candidate, Mapping)
+        else []
+    )
     return any(
-        SPLIT.match(name) or (name.startswith("test_") and not isinstance(found[name], Mapping))
+        SPLIT.match(name) or (name.startswith("test_") and not isinstance(candidate[name], Mapping))
         for name in names
     )
 
 
-def _models(found: Mapping[str, Any], name: str) -> Iterator[tuple[str, Folds]]:
+def _models(results: Mapping[str, Any], name: str) -> Iterator[tuple[str, Folds]]:
     """Yield the model of ``cross_validate``, or each candidate of ``cv_results_``."""
-    if "params" not in found:
-        yield name or MODEL, _folds(found, name)
+    if "params" not in results:
+        yield name or MODEL, _folds(results, name)
         return
     columns: dict[tuple[int, str], np.ndarray] = {}
-    for key, values in found.items():
+    for key, values in results.items():
         if split := SPLIT.match(key):
             columns[int(split[1]), split[2]] = _array(values, key)
     count = 1 + max(fold for fold, _ in columns)
-    names = list(dict.fromkeys(metric for _, metric in columns))
-    for place, params in enumerate(found["params"]):
-        shown = ", ".join(f"{key}={value}" for key, value in params.items())
-        about = _seconds(found, "mean_fit_time", "mean_score_time", place)
-        rows = [{each: columns[fold, each][place] for each in names} for fold in range(count)]
-        yield " ".join(filter(None, [name, shown])) or MODEL, [(row, about) for row in rows]
+    metrics = list(dict.fromkeys(metric for _, metric in columns))
+    for candidate, params in enumerate(results["params"]):
+        setting = ", ".join(f"{key}={value}" for key, value in params.items())
+        facts = _seconds(results, "mean_fit_time", "mean_score_time", candidate)
+        rows = [{name: columns[fold, name][candidate] for name in metrics} for fold in range(count)]
+        yield " ".join(filter(None, [name, setting])) or MODEL, [(row, facts) for row in rows]
 
 
-def _folds(found: Mapping[str, Any], name: str) -> Folds:
+def _folds(results: Mapping[str, Any], name: str) -> Folds:
     """Return the scores of each fold, with its seconds and numbers of rows."""
-    scores = {k.removeprefix("test_"): _array(found[k], k) for k in found if k.startswith("test_")}
+    scores = {
+        k.removeprefix("test_"): _array(results[k], k) for k in results if k.startswith("test_")
+    }
     sizes = {len(values) for values in scores.values()}
     if len(sizes) > 1:
         raise DataError(
             f'the scores of "{name or MODEL}" have different numbers of folds: {sizes}.'
         )
-    indices = found.get("indices") or {}
+    indices = results.get("indices") or {}
     folds = []
     for fold in range(sizes.pop()):
-        about = _seconds(found, "fit_time", "score_time", fold)
+        facts = _seconds(results, "fit_time", "score_time", fold)
         if {"train", "test"} <= set(indices):
-            about |= {side: float(len(indices[side][fold])) for side in ("train", "test")}
-        folds.append(({metric: values[fold] for metric, values in scores.items()}, about))
+            facts |= {side: float(len(indices[side][fold])) for side in ("train", "test")}
+        folds.append(({metric: values[fold] for metric, values in scores.items()}, facts))
     return folds
 
 
 def _array(values: Any, name: str) -> np.ndarray:
     try:
-        found = np.asarray(values, dtype=float)
+        array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         raise DataError(f"{name} must be numbers, got {values!r:.60}.") from None
-    if found.ndim != 1 or not len(found):
-        raise DataError(f"{name} must be a list of one number per fold, got shape {found.shape}.")
-    return found
+    if array.ndim != 1 or not len(array):
+        raise DataError(f"{name} must be a list of one number per fold, got shape {array.shape}.")
+    return array
 
 
-def _seconds(found: Mapping[str, Any], fit: str, score: str, place: int) -> dict[str, float]:
-    if fit not in found or score not in found:
+def _seconds(results: Mapping[str, Any], fit: str, score: str, position: int) -> dict[str, float]:
+    if fit not in results or score not in results:
         return {}
-    return {"seconds": float(found[fit][place]) + float(found[score][place])}
+    return {"seconds": float(results[fit][position]) + float(results[score][position])}

@@ -54,6 +54,35 @@ JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
     *("precision", "vector_bytes", "train", "test", "tokens", "price"),
 )
+#: a table of more rows is filtered before it is joined to those of other runs, to save memory
+MANY_ROWS = 50_000
+#: number of names in a message
+MOST_NAMED = 6
+#: runs whose records have this many numbers in all are read at once
+MANY_NUMBERS = 1_000_000
+_SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
+#: facts about tasks and models that are collected from all runs
+_FACTS = (
+    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
+    *("duplicate_rows", "lacking", "prompts"),
+)
+#: columns of jobs, and the keys of records that they hold
+_JOB_KEYS = {
+    **{name: name for name in ("task", "repeat", "fold", "status", "seconds", "dimensions")},
+    **{"memory": "peak_memory_mb", "train": "train_questions", "test": "questions"},
+    **{name: name for name in ("precision", "vector_bytes", "tokens", "price")},
+}
+#: states of a model on a task; only the first has a score
+OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not run", ELIMINATED)
+#: signs of cells without a score
+SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
+KEYS = ["task", "model", "metric", "epoch"]
+COLUMNS = (
+    *("run", "model", "planned", "ok", *FAILURES, "declined", "eliminated", "running", "left"),
+    *("state", "seconds_per_job", "last"),
+)
+#: how the reason begins that a model has vectors for none of the items of a task
+NO_VECTOR = ("no vector for any", "no question of")
 
 
 @dataclass(frozen=True)
@@ -181,11 +210,11 @@ def _gathered(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered,
     if not all(isinstance(run, FrozenRun) for run in opened):
         return _of_runs(opened, pool, final)
     # all parts of a report use the same scores
-    kept = opened[0].__dict__.setdefault("_gathered", {})
+    cached = opened[0].__dict__.setdefault("_gathered", {})
     key = (pool, final, *opened)
-    if key not in kept:
-        kept[key] = _of_runs(opened, pool, final)
-    return cast(tuple[Gathered, pd.DataFrame], kept[key])
+    if key not in cached:
+        cached[key] = _of_runs(opened, pool, final)
+    return cast(tuple[Gathered, pd.DataFrame], cached[key])
 
 
 def named_scores(
@@ -196,12 +225,16 @@ def named_scores(
     A table without a column ``draw`` has one draw of each corruption.
     """
     if isinstance(runs, pd.DataFrame):
-        given = _of_table(runs)
+        gathered = _of_table(runs)
         table = runs.assign(draw=runs["draw"] if "draw" in runs else 0)
         corruption = table["corruption"].astype(object)
-        return table.assign(corruption=corruption.where(corruption.notna(), "")), given.metrics, {}
-    given, table = _gathered(as_runs(runs), check_pool(pool), final=False)
-    return table, given.metrics, given.higher_is_better
+        return (
+            table.assign(corruption=corruption.where(corruption.notna(), "")),
+            gathered.metrics,
+            {},
+        )
+    gathered, table = _gathered(as_runs(runs), check_pool(pool), final=False)
+    return table, gathered.metrics, gathered.higher_is_better
 
 
 def exported_scores(runs: Any) -> pd.DataFrame:
@@ -218,19 +251,19 @@ def exported_scores(runs: Any) -> pd.DataFrame:
 
 def exported_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with a name of its own, and the columns of its tasks."""
-    return [(each.run, each.model, each.labels) for each in name_runs(as_runs(runs))]
+    return [(pooled.run, pooled.model, pooled.labels) for pooled in name_runs(as_runs(runs))]
 
 
 def named_runs(runs: Any, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with the names of its row and its columns on the leaderboard."""
-    return [(each.run, each.model, each.labels) for each in pool_runs(as_runs(runs), pool)]
+    return [(pooled.run, pooled.model, pooled.labels) for pooled in pool_runs(as_runs(runs), pool)]
 
 
-def choose_metric(metric: str, tasks: Iterable[str], known: Iterable[str]) -> dict[str, str]:
-    """Return this metric for the tasks that have it; ``known`` are all metrics there are."""
+def choose_metric(metric: str, tasks: Iterable[str], existing: Iterable[str]) -> dict[str, str]:
+    """Return this metric for the tasks that have it; ``existing`` are all metrics there are."""
     chosen = dict.fromkeys(tasks, metric)
     if not chosen:
-        names = sorted(set(known))
+        names = sorted(set(existing))
         hint = _how_to_add(metric) or did_you_mean(metric, names)
         hint = hint or f" There are: {', '.join(names)}."
         raise DefinitionError(f'no task has the metric "{metric}".{hint}')
@@ -266,8 +299,8 @@ def _of_table(table: pd.DataFrame) -> Gathered:
     # and one for the direction of metrics that are not registered
     ways: dict[Any, bool] = {}
     if "higher_is_better" in final:
-        known = final.drop_duplicates("metric").set_index("metric")["higher_is_better"]
-        ways = known.dropna().astype(bool).to_dict()
+        directions = final.drop_duplicates("metric").set_index("metric")["higher_is_better"]
+        ways = directions.dropna().astype(bool).to_dict()
     return Gathered(
         list(pd.unique(final["model"])),
         final,
@@ -283,10 +316,10 @@ def _of_table(table: pd.DataFrame) -> Gathered:
 def as_runs(runs: Any) -> list[Run]:
     """Return runs, run folders and folders of runs as runs, without duplicates."""
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
-    found = [r for run in several for r in ([run] if isinstance(run, Run) else _opened(run))]
-    if not found:
+    opened = [r for run in several for r in ([run] if isinstance(run, Run) else _opened(run))]
+    if not opened:
         raise DataError("there is no run; at least one is needed.")
-    return list({run.folder.resolve(): run for run in found}.values())
+    return list({run.folder.resolve(): run for run in opened}.values())
 
 
 def _opened(folder: str | Path) -> list[Run]:
@@ -295,23 +328,9 @@ def _opened(folder: str | Path) -> list[Run]:
         return open_runs([folder])
     except DataError:
         for name in result_folders if Path(folder).is_dir() else ():
-            if found := result_folders.get(name)(folder):
-                return list(found)
+            if imported := result_folders.get(name)(folder):
+                return list(imported)
         raise
-
-
-#: a table of more rows is filtered before it is joined to those of other runs, to save memory
-MANY_ROWS = 50_000
-#: number of names in a message
-MOST_NAMED = 6
-#: runs whose records have this many numbers in all are read at once
-MANY_NUMBERS = 1_000_000
-_SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
-#: facts about tasks and models that are collected from all runs
-_FACTS = (
-    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
-    *("duplicate_rows", "lacking", "prompts"),
-)
 
 
 def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, pd.DataFrame]:
@@ -329,7 +348,7 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     joined = _without_unknown_metrics(joined, facts)
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
     counted = count_jobs(pooled, joined, _job_table(pooled))
-    given = Gathered(
+    gathered = Gathered(
         list(dict.fromkeys(named.model for named in pooled)),
         _final(counted.scores),
         counted.jobs,
@@ -344,7 +363,7 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
         exits=_exits(pooled),
         **facts,
     )
-    return given, counted.scores
+    return gathered, counted.scores
 
 
 def _exits(pooled: Sequence[PooledRun]) -> dict[str, dict[str, Any]]:
@@ -353,11 +372,11 @@ def _exits(pooled: Sequence[PooledRun]) -> dict[str, dict[str, Any]]:
     for named in pooled:
         runs.setdefault(named.model, []).append(named.run)
     newest = {
-        model: newest_first(own)[0].about["race"].get("exit")
-        for model, own in runs.items()
-        if all(run.about.get("race") for run in own)
+        model: newest_first(model_runs)[0].about["race"].get("exit")
+        for model, model_runs in runs.items()
+        if all(run.about.get("race") for run in model_runs)
     }
-    return {model: found for model, found in newest.items() if found}
+    return {model: exit_facts for model, exit_facts in newest.items() if exit_facts}
 
 
 def _read_facts(named: PooledRun, facts: dict[str, dict[Any, Any]], added: dict[str, int]) -> None:
@@ -381,7 +400,9 @@ def _read_facts(named: PooledRun, facts: dict[str, dict[Any, Any]], added: dict[
 def _score_tables(pooled: Sequence[PooledRun], final: bool) -> Iterator[pd.DataFrame]:
     """Yield the scores under their names, of several runs at once, with the place of the run."""
     for places in _batches(pooled):
-        parts = [part for place in places if (part := _named_columns(pooled[place])) is not None]
+        parts = [
+            part for position in places if (part := _named_columns(pooled[position])) is not None
+        ]
         if parts:
             table, record = Compact.joined(parts, _SCORE_KEYS).placed_scores()
             ends = np.cumsum([len(part) for part in parts])
@@ -395,15 +416,15 @@ def _batches(pooled: Sequence[PooledRun]) -> Iterator[list[int]]:
     """Yield the places of runs that are read together; a run without stored columns is alone."""
     batch: list[int] = []
     size = 0
-    for place, named in enumerate(pooled):
+    for position, named in enumerate(pooled):
         columns = columns_of(named.run)
         alone = isinstance(columns, Listed)
-        own = 0 if isinstance(columns, Listed) else columns.count_numbers("history", "views")
-        if batch and (alone or size + own > MANY_NUMBERS):
+        count = 0 if isinstance(columns, Listed) else columns.count_numbers("history", "views")
+        if batch and (alone or size + count > MANY_NUMBERS):
             yield batch
             batch, size = [], 0
-        batch.append(place)
-        size += own
+        batch.append(position)
+        size += count
         if alone:
             yield batch
             batch = []
@@ -430,8 +451,8 @@ def _named_table(named: PooledRun) -> pd.DataFrame:
         table = table.assign(model=named.model)
     if any(task != called for task, called in label.items()):
         codes, tasks = pd.factorize(table["task"])
-        shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
-        table = table.assign(task=shown.take(codes).array)
+        labels = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
+        table = table.assign(task=labels.take(codes).array)
     return table
 
 
@@ -445,19 +466,21 @@ def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
 def _planned(pooled: Sequence[PooledRun]) -> dict[tuple[str, str], int]:
     """Return the number of folds planned by model and task, over all its runs."""
     folds: dict[tuple[str, str], frozenset[tuple[int, int]]] = {}
-    known: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}  # runs share their tasks
+    plans: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}  # runs share their tasks
     for named in pooled:
         for task in named.run.about["tasks"]:
             label = named.labels[task["name"]]
             if label not in named.dropped:
                 shift = named.shifts.get(label, 0)
-                own = known.get((id(task), shift))
-                if own is None:
-                    own = frozenset((shift, fold) for fold in task["folds"])
-                    known[id(task), shift] = own
+                planned_folds = plans.get((id(task), shift))
+                if planned_folds is None:
+                    planned_folds = frozenset((shift, fold) for fold in task["folds"])
+                    plans[id(task), shift] = planned_folds
                 before = folds.get((named.model, label))
-                folds[named.model, label] = own if before is None else before | own
-    return {key: len(own) for key, own in folds.items()}
+                folds[named.model, label] = (
+                    planned_folds if before is None else before | planned_folds
+                )
+    return {key: len(planned_folds) for key, planned_folds in folds.items()}
 
 
 def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str, Any]) -> None:
@@ -471,12 +494,12 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
         facts["duplicate_rows"].setdefault(called, (repeated, tested))
     if task.get("positive") is not None:
         facts["positive"].setdefault(called, str(task["positive"]))
-    known = [metric for metric in task["metrics"] if metric != "?"]
-    known = [metric for metric in known if _has_direction(metric, task)] or known[:1]
-    if known:
-        first = facts["metrics"].setdefault(called, known[0])
+    metrics = [metric for metric in task["metrics"] if metric != "?"]
+    metrics = [metric for metric in metrics if _has_direction(metric, task)] or metrics[:1]
+    if metrics:
+        first = facts["metrics"].setdefault(called, metrics[0])
         if not _has_direction(first, facts):
-            facts["metrics"][called] = known[0]
+            facts["metrics"][called] = metrics[0]
 
 
 def _has_direction(metric: str, facts: Mapping[str, Any]) -> bool:
@@ -500,10 +523,10 @@ def _without_unknown_metrics(table: pd.DataFrame, facts: Mapping[str, Any]) -> p
     unknown = [name for name in names if not _has_direction(name, facts)]
     if not unknown or len(unknown) == len(names):
         return table
-    shown = ", ".join(f'"{name}"' for name in unknown[:MOST_NAMED])
+    listed = ", ".join(f'"{name}"' for name in unknown[:MOST_NAMED])
     models = ", ".join(map(str, pd.unique(table["model"][table["metric"].isin(unknown)])))
     warnings.warn(
-        f"scores of {models} in {shown} are left out: no such metric is defined here, and the run "
+        f"scores of {models} in {listed} are left out: no such metric is defined here, and the run "
         f"does not record whether higher is better.",
         stacklevel=2,
     )
@@ -512,22 +535,14 @@ def _without_unknown_metrics(table: pd.DataFrame, facts: Mapping[str, Any]) -> p
     return table[~table["metric"].isin(unknown)].reset_index(drop=True)
 
 
-#: columns of jobs, and the keys of records that they hold
-_JOB_KEYS = {
-    **{name: name for name in ("task", "repeat", "fold", "status", "seconds", "dimensions")},
-    **{"memory": "peak_memory_mb", "train": "train_questions", "test": "questions"},
-    **{name: name for name in ("precision", "vector_bytes", "tokens", "price")},
-}
-
-
 def _job_table(pooled: Sequence[PooledRun]) -> pd.DataFrame:
     """Return the jobs of all runs, with the place of each job's run."""
     columns: dict[str, list[Any]] = {name: [] for name in JOBS}
     sizes = []
     for named in pooled:
-        own = _jobs(named)
-        sizes.append(len(own["task"]))
-        for name, values in own.items():
+        job_columns = _jobs(named)
+        sizes.append(len(job_columns["task"]))
+        for name, values in job_columns.items():
             columns[name] += values
     return pd.DataFrame(columns).assign(run=np.repeat(np.arange(len(pooled)), sizes))
 
@@ -535,36 +550,40 @@ def _job_table(pooled: Sequence[PooledRun]) -> pd.DataFrame:
 def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     """Return the columns of the jobs of a run under its names."""
     columns = columns_of(named.run)
-    found = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
-    found["coverage"] = columns.coverage()
-    _add_embedding(named.run, columns, found)
-    found["vector_bytes"] = [None] * len(found["task"])
-    if not any(set(found["dimensions"])):
-        found["precision"] = found["vector_bytes"]
+    job_columns = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
+    job_columns["coverage"] = columns.coverage()
+    _add_embedding(named.run, columns, job_columns)
+    job_columns["vector_bytes"] = [None] * len(job_columns["task"])
+    if not any(set(job_columns["dimensions"])):
+        job_columns["precision"] = job_columns["vector_bytes"]
     else:
-        pairs = list(zip(found["dimensions"], found["precision"], strict=True))
-        known = {
-            (width, each): vector_size({"dimensions": width, "precision": each})
-            for width, each in set(pairs)
+        pairs = list(zip(job_columns["dimensions"], job_columns["precision"], strict=True))
+        sizes_by_pair = {
+            (width, precision): vector_size({"dimensions": width, "precision": precision})
+            for width, precision in set(pairs)
         }
-        sizes = zip(*(known[pair] for pair in pairs), strict=True)
-        found["precision"], found["vector_bytes"] = map(list, sizes)
-    ended = {status: simplified_status(status) for status in set(found["status"])}
-    found["status"] = list(map(ended.__getitem__, found["status"]))
-    if not all(map(all, set(zip(found["train"], found["test"], strict=True)))):
-        for row, (train, test) in enumerate(zip(found["train"], found["test"], strict=True)):
+        sizes = zip(*(sizes_by_pair[pair] for pair in pairs), strict=True)
+        job_columns["precision"], job_columns["vector_bytes"] = map(list, sizes)
+    ended = {status: simplified_status(status) for status in set(job_columns["status"])}
+    job_columns["status"] = list(map(ended.__getitem__, job_columns["status"]))
+    if not all(map(all, set(zip(job_columns["train"], job_columns["test"], strict=True)))):
+        for row, (train, test) in enumerate(
+            zip(job_columns["train"], job_columns["test"], strict=True)
+        ):
             if not (train and test):
-                found["train"][row] = found["test"][row] = None
+                job_columns["train"][row] = job_columns["test"][row] = None
     if (rows := expanded_rows(named.run, columns)) is not None:
         places, folds = rows
-        found = {name: [values[row] for row in places] for name, values in found.items()}
-        found["fold"] = folds
+        job_columns = {
+            name: [values[row] for row in places] for name, values in job_columns.items()
+        }
+        job_columns["fold"] = folds
     if any(task != label for task, label in named.labels.items()):
-        found["task"] = [named.labels.get(task, task) for task in found["task"]]
-    return {"model": [named.model] * len(found["task"]), **found}
+        job_columns["task"] = [named.labels.get(task, task) for task in job_columns["task"]]
+    return {"model": [named.model] * len(job_columns["task"]), **job_columns}
 
 
-def _add_embedding(run: Run, columns: Compact | Listed, found: dict[str, list[Any]]) -> None:
+def _add_embedding(run: Run, columns: Compact | Listed, job_columns: dict[str, list[Any]]) -> None:
     """Count vectors, which are computed once per dataset, for its first job only.
 
     Their time is added to that of the job; their tokens and price are those of all its jobs.
@@ -575,14 +594,14 @@ def _add_embedding(run: Run, columns: Compact | Listed, found: dict[str, list[An
     embedded, seconds = set(), columns.column("embed_seconds")
     shared = columns.column("embed_tokens")
     for row in rows:
-        tokens, price = found["tokens"][row], found["price"][row]
-        if data.get(found["task"][row]) not in embedded:
-            embedded.add(data.get(found["task"][row]))
-            found["seconds"][row] = (found["seconds"][row] or 0.0) + seconds[row]
+        tokens, price = job_columns["tokens"][row], job_columns["price"][row]
+        if data.get(job_columns["task"][row]) not in embedded:
+            embedded.add(data.get(job_columns["task"][row]))
+            job_columns["seconds"][row] = (job_columns["seconds"][row] or 0.0) + seconds[row]
         elif tokens:
-            own = tokens - (shared[row] or 0)
-            found["tokens"][row] = own
-            found["price"][row] = None if price is None else price * own / tokens
+            own_tokens = tokens - (shared[row] or 0)
+            job_columns["tokens"][row] = own_tokens
+            job_columns["price"][row] = None if price is None else price * own_tokens / tokens
 
 
 def columns_of(run: Run) -> Compact | Listed:
@@ -600,9 +619,9 @@ def expanded_rows(run: Run, columns: Compact | Listed) -> tuple[list[int], list[
         return None
     planned = {task["name"]: task.get("folds") or [None] for task in run.about["tasks"]}
     pairs = [
-        (row, each)
+        (row, job_fold)
         for row, (task, fold) in enumerate(zip(columns.column("task"), folds, strict=True))
-        for each in ([fold] if fold is not None else planned.get(task, [None]))
+        for job_fold in ([fold] if fold is not None else planned.get(task, [None]))
     ]
     return [row for row, _ in pairs], [fold for _, fold in pairs]
 
@@ -613,12 +632,6 @@ def _final(scores: pd.DataFrame) -> pd.DataFrame:
         return scores  # as of most runs of other systems
     clean = scores["corruption"].isin(["", None]) | scores["corruption"].isna()
     return scores[clean & (scores["epoch"] == FINAL_EPOCH)]
-
-
-#: states of a model on a task; only the first has a score
-OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not run", ELIMINATED)
-#: signs of cells without a score
-SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 
 
 @dataclass(frozen=True)
@@ -644,13 +657,13 @@ class Cells:
     @property
     def partial(self) -> dict[str, dict[str, tuple[int, int]]]:
         """Scores over fewer folds than planned: (folds with a score, planned) by model and task."""
-        found: dict[str, dict[str, tuple[int, int]]] = {}
+        partial: dict[str, dict[str, tuple[int, int]]] = {}
         for t, table in enumerate(self.folds):
             have = (~np.isnan(table)).sum(axis=1)
             for m in np.flatnonzero((have > 0) & (have < self.planned[:, t])):
                 counts = (int(have[m]), int(self.planned[m, t]))
-                found.setdefault(self.models[m], {})[self.tasks[t]] = counts
-        return found
+                partial.setdefault(self.models[m], {})[self.tasks[t]] = counts
+        return partial
 
     @property
     def scored(self) -> np.ndarray:
@@ -674,11 +687,11 @@ class Cells:
         )
 
 
-def make_cells(given: Gathered, chosen: dict[str, str]) -> Cells:
+def make_cells(gathered: Gathered, chosen: dict[str, str]) -> Cells:
     """Return the cells of the chosen metrics."""
-    models, tasks = given.models, list(chosen)
-    higher = [given.higher(metric) for metric in chosen.values()]
-    rows = _rows(given, chosen)
+    models, tasks = gathered.models, list(chosen)
+    higher = [gathered.higher(metric) for metric in chosen.values()]
+    rows = _rows(gathered, chosen)
     starts = np.searchsorted(rows["task"], np.arange(len(tasks) + 1))
     means = np.full((len(models), len(tasks)), np.nan)
     takes = np.zeros((len(models), len(tasks)), dtype=bool)
@@ -692,58 +705,60 @@ def make_cells(given: Gathered, chosen: dict[str, str]) -> Cells:
         run[part["model"], fold] = True
         table[part["model"], fold] = part["value"]
         takes[:, t] = run.any(axis=1)
-        known = (~np.isnan(table)).any(axis=1)
-        means[known, t] = np.nanmean(table[known], axis=1)
+        scored = (~np.isnan(table)).any(axis=1)
+        means[scored, t] = np.nanmean(table[scored], axis=1)
         every.append(table if higher[t] else -table)
         tried.append(run)
-    states = _states(given, tasks, means, takes)
-    planned = _count_planned(given, tasks, tried)
-    further = (takes, states, planned, _seed_spread(given, chosen))
+    states = _states(gathered, tasks, means, takes)
+    planned = _count_planned(gathered, tasks, tried)
+    further = (takes, states, planned, _seed_spread(gathered, chosen))
     return Cells(models, tasks, higher, means, every, tried, *further)
 
 
-def _count_planned(given: Gathered, tasks: list[str], tried: list[np.ndarray]) -> np.ndarray:
+def _count_planned(gathered: Gathered, tasks: list[str], tried: list[np.ndarray]) -> np.ndarray:
     """Return models × tasks: the folds planned, at least those that were run."""
-    counts = np.zeros((len(given.models), len(tasks)), dtype=int)
+    counts = np.zeros((len(gathered.models), len(tasks)), dtype=int)
     for t, task in enumerate(tasks):
-        planned = [given.planned.get((model, task), 0) for model in given.models]
+        planned = [gathered.planned.get((model, task), 0) for model in gathered.models]
         counts[:, t] = np.maximum(planned, tried[t].sum(axis=1))
     return counts
 
 
-def _seed_spread(given: Gathered, chosen: Mapping[str, str]) -> np.ndarray:
+def _seed_spread(gathered: Gathered, chosen: Mapping[str, str]) -> np.ndarray:
     """Return models × tasks: the standard deviation of the score over seeds, NaN for one seed."""
-    spread = np.full((len(given.models), len(chosen)), np.nan)
-    if len(given.by_seed):
-        used = given.by_seed[given.by_seed["metric"] == given.by_seed["task"].map(chosen)]
-        found = used.groupby(["model", "task"], sort=False)["mean"].std().reset_index()
-        places = _codes(found["model"], given.models), _codes(found["task"], chosen)
-        spread[places] = found["mean"]
+    spread = np.full((len(gathered.models), len(chosen)), np.nan)
+    if len(gathered.by_seed):
+        used = gathered.by_seed[gathered.by_seed["metric"] == gathered.by_seed["task"].map(chosen)]
+        spreads = used.groupby(["model", "task"], sort=False)["mean"].std().reset_index()
+        places = _codes(spreads["model"], gathered.models), _codes(spreads["task"], chosen)
+        spread[places] = spreads["mean"]
     return spread
 
 
-def _states(given: Gathered, tasks: list[str], means: np.ndarray, takes: np.ndarray) -> np.ndarray:
+def _states(
+    gathered: Gathered, tasks: list[str], means: np.ndarray, takes: np.ndarray
+) -> np.ndarray:
     states = np.where(takes, FAILED, NOT_RUN).astype(object)
     for state in (DECLINED, ELIMINATED):
-        jobs = given.jobs[given.jobs["status"] == state]
-        model, task = _codes(jobs["model"], given.models), _codes(jobs["task"], tasks)
-        found = np.zeros(takes.shape, dtype=bool)
-        found[model[task >= 0], task[task >= 0]] = True
-        states[found & ~takes] = state
+        jobs = gathered.jobs[gathered.jobs["status"] == state]
+        model, task = _codes(jobs["model"], gathered.models), _codes(jobs["task"], tasks)
+        in_state = np.zeros(takes.shape, dtype=bool)
+        in_state[model[task >= 0], task[task >= 0]] = True
+        states[in_state & ~takes] = state
     states[~np.isnan(means)] = OK
     return states
 
 
-def _rows(given: Gathered, chosen: dict[str, str]) -> dict[str, np.ndarray]:
+def _rows(gathered: Gathered, chosen: dict[str, str]) -> dict[str, np.ndarray]:
     """Return task, model and fold (as codes) and value of every score and every failed job."""
     names = ["task", "model", "repeat", "fold", "metric", "value"]
-    failed = given.jobs[given.jobs["status"] == FAILED]
-    lost = pd.DataFrame(
+    failed = gathered.jobs[gathered.jobs["status"] == FAILED]
+    failures = pd.DataFrame(
         {name: failed[name] if name in JOBS else np.nan for name in names}, columns=names
     ).assign(metric=failed["task"].map(chosen))
-    frames = [frame[names].astype({"value": float}) for frame in (lost, given.scores)]
+    frames = [frame[names].astype({"value": float}) for frame in (failures, gathered.scores)]
     both = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
-    task, model = _codes(both["task"], chosen), _codes(both["model"], given.models)
+    task, model = _codes(both["task"], chosen), _codes(both["model"], gathered.models)
     metric, metrics = pd.factorize(both["metric"])
     wanted = pd.Index(metrics).get_indexer(list(chosen.values()))
     # sorted, so that the order of the runs changes nothing
@@ -752,7 +767,7 @@ def _rows(given: Gathered, chosen: dict[str, str]) -> dict[str, np.ndarray]:
     used = np.flatnonzero((task >= 0) & (metric >= 0) & (metric == np.append(wanted, -1)[task]))
     used = used[np.argsort(task[used], kind="stable")]
     fold = repeat * max(len(folds), 1) + fold
-    _check_once(both, used[used >= len(lost)], (task, model, fold))
+    _check_once(both, used[used >= len(failures)], (task, model, fold))
     columns = {"task": task, "model": model, "fold": fold, "value": both["value"].to_numpy()}
     return {name: column[used] for name, column in columns.items()}
 
@@ -789,24 +804,24 @@ class FrozenRun(Run):
         """Return a run as it is now; a plan that has not changed is not read again."""
         if isinstance(run, cls):
             return run
-        made = cls(run.folder)
-        known = vars(run).get("_about_stamp")
-        if "about" in vars(run) and known is not None and known == about_stamp(run.folder):
-            vars(made)["about"] = run.about
-        return made
+        frozen = cls(run.folder)
+        stamp = vars(run).get("_about_stamp")
+        if "about" in vars(run) and stamp is not None and stamp == about_stamp(run.folder):
+            vars(frozen)["about"] = run.about
+        return frozen
 
     @classmethod
     def in_memory(
         cls,
         folder: Path,
-        about: dict[str, Any],
+        facts: dict[str, Any],
         records: list[dict[str, Any]],
         scores: pd.DataFrame,
     ) -> FrozenRun:
         """Return a run that has no run folder, such as that of another system's files."""
-        made = cls(folder)
-        vars(made).update(about=about, _listed=records, stored=None, stamp=[], _scores=scores)
-        return made
+        frozen = cls(folder)
+        vars(frozen).update(about=facts, _listed=records, stored=None, stamp=[], _scores=scores)
+        return frozen
 
     @cached_property
     def stamp(self) -> list[int]:
@@ -816,14 +831,14 @@ class FrozenRun(Run):
     @cached_property
     def stored(self) -> Compact | None:
         """The records by column, from their file or made again; None if there are few."""
-        found = read_compact(self.folder, self.stamp)
-        if found is None:
+        compact = read_compact(self.folder, self.stamp)
+        if compact is None:
             stamp = stamp_records(self.folder)
-            found = make_compact(self._listed)
-            write_compact(self.folder, stamp, found)
-            if found is not None:
+            compact = make_compact(self._listed)
+            write_compact(self.folder, stamp, compact)
+            if compact is not None:
                 del self._listed  # the columns need less memory
-        return found
+        return compact
 
     @cached_property
     def _listed(self) -> list[dict[str, Any]]:
@@ -858,9 +873,6 @@ def frozen_runs(runs: Any) -> list[Run]:
     return [FrozenRun.of(run) for run in as_runs(runs)]
 
 
-KEYS = ["task", "model", "metric", "epoch"]
-
-
 def learning_curves(runs: Any, pool: str = "variant") -> pd.DataFrame:
     """Return mean, std and count over folds by task, model, metric and epoch.
 
@@ -868,14 +880,8 @@ def learning_curves(runs: Any, pool: str = "variant") -> pd.DataFrame:
     """
     table, _, _ = named_scores(runs, pool)
     table = table[(table["epoch"] != FINAL_EPOCH) & (table["corruption"] == "")]
-    found = table.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
-    return found.reset_index().sort_values(KEYS, kind="stable", ignore_index=True)
-
-
-COLUMNS = (
-    *("run", "model", "planned", "ok", *FAILURES, "declined", "eliminated", "running", "left"),
-    *("state", "seconds_per_job", "last"),
-)
+    curves = table.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
+    return curves.reset_index().sort_values(KEYS, kind="stable", ignore_index=True)
 
 
 def status(paths: Sequence[str | Path] | str | Path) -> pd.DataFrame:
@@ -902,26 +908,22 @@ def status_row(run: Run) -> dict[str, Any]:
     counts = Counter(record["status"] for record in jobs)
     done = {(record["task"], record["fold"]) for record in jobs}
     # a race that is over needs no more jobs
-    left = 0 if (run.about.get("race") or {}).get("over") else len(planned - done)
+    remaining = 0 if (run.about.get("race") or {}).get("over") else len(planned - done)
     running = len(run.running_jobs())
     seconds = [record["seconds"] for record in jobs if record.get("seconds")]
     return {
         "run": run.folder.name,
         "model": replicate_name(run.model, replicate_of(run.about)),
-        "planned": len(done) - counts[ELIMINATED] + left,
+        "planned": len(done) - counts[ELIMINATED] + remaining,
         **{name: counts[name] for name in ("ok", *FAILURES)},
         "declined": sum(record["status"] == "declined" for record in records),
         "eliminated": counts[ELIMINATED],
-        "running": min(running, left),
-        "left": left,
-        "state": "finished" if not left else "running" if running else "stopped",
+        "running": min(running, remaining),
+        "left": remaining,
+        "state": "finished" if not remaining else "running" if running else "stopped",
         "seconds_per_job": sum(seconds) / len(seconds) if seconds else None,
         "last": max((str(record["utc"]) for record in jobs), default=""),
     }
-
-
-#: how the reason begins that a model has vectors for none of the items of a task
-NO_VECTOR = ("no vector for any", "no question of")
 
 
 def reason_nothing_ran(run: Run) -> str | None:
@@ -963,10 +965,10 @@ def ago(utc: str, now: datetime | None = None) -> str:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds that earlier runs needed for ``known`` of these ``jobs`` jobs."""
+    """Seconds that earlier runs needed for ``timed`` of these ``jobs`` jobs."""
 
     seconds: float
-    known: int
+    timed: int
     jobs: int
 
 
@@ -977,8 +979,8 @@ def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
     """
     wanted = list(jobs)
     spent = earlier_seconds({model for model, _ in wanted}, folder)
-    known = [spent[job][0] for job in wanted if job in spent]
-    return Estimate(sum(known), len(known), len(wanted))
+    seconds = [spent[job][0] for job in wanted if job in spent]
+    return Estimate(sum(seconds), len(seconds), len(wanted))
 
 
 def earlier_seconds(
@@ -998,6 +1000,6 @@ def earlier_seconds(
                 if seconds:
                     spent.setdefault((run.model, str(task)), []).append((seconds, vectors or 0.0))
     return {
-        job: (sum(one for one, _ in own) / len(own), max(vectors for _, vectors in own))
-        for job, own in spent.items()
+        job: (sum(one for one, _ in pairs) / len(pairs), max(vectors for _, vectors in pairs))
+        for job, pairs in spent.items()
     }

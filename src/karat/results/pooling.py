@@ -35,6 +35,11 @@ UNKNOWN_CONSTRAINT = "unknown"
 LONGEST = 40
 
 Facts = dict[str, Any]
+#: more than the repeats of any split
+MOST_REPEATS = 1_000_000
+JOB = ["model", "task", "repeat", "fold"]
+#: columns of jobs that are averaged over replicates
+COSTS = ("seconds", "tokens", "price")
 
 
 def check_pool(pool: Any) -> str:
@@ -76,8 +81,8 @@ def name_runs(runs: Sequence[Run]) -> list[PooledRun]:
     """Return the runs, each with a name of its own; all seeds have one name."""
     named = zip(runs, name_models(runs, "none"), name_questions(runs), strict=True)
     return [
-        PooledRun(run, model, {task: each.label for task, each in own.items()})
-        for run, model, own in named
+        PooledRun(run, model, {task: question.label for task, question in questions.items()})
+        for run, model, questions in named
     ]
 
 
@@ -92,30 +97,32 @@ def name_models(runs: Sequence[Run], pool: str = "variant") -> list[str]:
     if pool == "model":
         return models
     places: dict[str, list[int]] = {}
-    for place, model in enumerate(models):
-        places.setdefault(model, []).append(place)
+    for position, model in enumerate(models):
+        places.setdefault(model, []).append(position)
     names, taken = list(models), set(models)
-    for model, own in places.items():
-        groups = _grouped([_model_facts(runs[place].about) for place in own])
+    for model, positions in places.items():
+        groups = _grouped([_model_facts(runs[position].about) for position in positions])
         for label, members in zip(groups.labels(_variant_texts), groups.members, strict=True):
             called = _unused(f"{model}{label}", taken) if label else model
             taken.add(called)
             for member in members:
-                names[own[member]] = called
+                names[positions[member]] = called
     return names
 
 
-def _model_facts(about: Mapping[str, Any]) -> Facts:
+def _model_facts(run_facts: Mapping[str, Any]) -> Facts:
     """Return what makes a model, with None for facts that an import does not know.
 
     Parameters that start with an underscore configure the benchmark, not the model.
     """
-    given = about.get("params") or {}
-    params = {key: value for key, value in given.items() if not key.startswith("_")}
-    imported = "imported" in about
+    parameters = run_facts.get("params") or {}
+    params = {key: value for key, value in parameters.items() if not key.startswith("_")}
+    imported = "imported" in run_facts
     return {
-        "constraint": str(about.get("constraint") or ""),
-        "version": None if imported and not about.get("version") else str(about.get("version")),
+        "constraint": str(run_facts.get("constraint") or ""),
+        "version": None
+        if imported and not run_facts.get("version")
+        else str(run_facts.get("version")),
         "params": None if imported and not params else params,
     }
 
@@ -123,8 +130,8 @@ def _model_facts(about: Mapping[str, Any]) -> Facts:
 def _variant_texts(facts: Facts, differing: Mapping[str, Sequence[Any]]) -> list[str]:
     texts = []
     if "constraint" in differing:
-        known = facts["constraint"] not in ("", UNKNOWN_CONSTRAINT)
-        texts.append(facts["constraint"] if known else "unknown constraint")
+        is_known = facts["constraint"] not in ("", UNKNOWN_CONSTRAINT)
+        texts.append(facts["constraint"] if is_known else "unknown constraint")
     if "version" in differing:
         version = facts["version"] or "unknown"
         texts.append(f"v{version}" if version[0].isdigit() else f"version {version}")
@@ -165,30 +172,30 @@ def name_questions(runs: Sequence[Run], by_count: bool = True) -> list[dict[str,
     apart splits that are not recorded by their number of folds.
     """
     entries: dict[tuple[str, str], list[tuple[int, Facts]]] = {}
-    known: dict[tuple[int, Any], Facts] = {}  # runs of one plan share their tasks
-    for place, run in enumerate(runs):
+    facts_by_task: dict[tuple[int, Any], Facts] = {}  # runs of one plan share their tasks
+    for position, run in enumerate(runs):
         seed = str(run.about.get("seed"))
         for task in run.about["tasks"]:
-            facts = known.get((id(task), seed))
+            facts = facts_by_task.get((id(task), seed))
             if facts is None:
-                facts = known[id(task), seed] = _task_facts(run, task)
+                facts = facts_by_task[id(task), seed] = _task_facts(run, task)
                 facts["count"] = facts["count"] if by_count else None
-            entries.setdefault((task["name"], table_target(task)), []).append((place, facts))
+            entries.setdefault((task["name"], table_target(task)), []).append((position, facts))
     tasks = Counter(name for name, _ in entries)
     taken = set(tasks)
-    found: list[dict[str, Question]] = [{} for _ in runs]
-    for (name, target), own in entries.items():
-        groups = _grouped([facts for _, facts in own])
+    questions: list[dict[str, Question]] = [{} for _ in runs]
+    for (name, target), members_facts in entries.items():
+        groups = _grouped([facts for _, facts in members_facts])
         suffix = f"-{target}" if target and tasks[name] > 1 else ""
         for label, members in zip(groups.labels(_question_texts), groups.members, strict=True):
             called = _unused(f"{name}{suffix}{label}", taken) if suffix or label else name
             taken.add(called)
-            rows = [own[member][1]["rows"] for member in members]
-            fixed = None not in rows and len({d for each in rows for d in each.values()}) == 1
+            rows = [members_facts[member][1]["rows"] for member in members]
+            fixed = None not in rows and len({d for digests in rows for d in digests.values()}) == 1
             question = Question(called, fixed)
             for member in members:
-                found[own[member][0]][name] = question
-    return found
+                questions[members_facts[member][0]][name] = question
+    return questions
 
 
 def table_target(task: Mapping[str, Any]) -> str:
@@ -197,15 +204,15 @@ def table_target(task: Mapping[str, Any]) -> str:
     >>> table_target({"about": {"table": {"target": "churn"}}}), table_target({"name": "adult"})
     ('churn', '')
     """
-    about = task.get("about")
-    table = about.get("table") if isinstance(about, Mapping) else None
+    facts = task.get("about")
+    table = facts.get("table") if isinstance(facts, Mapping) else None
     return str(table.get("target") or "") if isinstance(table, Mapping) else ""
 
 
 def question_difference(one: Run, other: Run, tasks: tuple[str, str]) -> str:
     """Return the first fact in which a task of each of two runs differs; empty if none does."""
     entries = [
-        _task_facts(run, next(each for each in run.about["tasks"] if each["name"] == task))
+        _task_facts(run, next(entry for entry in run.about["tasks"] if entry["name"] == task))
         for run, task in zip((one, other), tasks, strict=True)
     ]
     return next((key for key in entries[0] if not _agree(key, entries[0], entries[1])), "")
@@ -257,13 +264,13 @@ def _split_text(facts: Facts, differing: Mapping[str, Sequence[Any]]) -> str:
     split = facts["split"]
     if split is None:
         return f"{facts['count']} fold{'' if facts['count'] == 1 else 's'}"
-    shown = _short_split(split)
-    others = [each for each in differing.get("split", ()) if each and each != split]
-    if any(_short_split(each) == shown for each in others):
-        known = {"use", "folds", "repeats", "test"}
+    text = _short_split(split)
+    others = [other for other in differing.get("split", ()) if other and other != split]
+    if any(_short_split(other) == text for other in others):
+        short_keys = {"use", "folds", "repeats", "test"}
         parts = _differing_items(split, [split, *others])
-        shown = ", ".join([shown, *(p for p in parts if p.partition("=")[0] not in known)])
-    return shown
+        text = ", ".join([text, *(p for p in parts if p.partition("=")[0] not in short_keys)])
+    return text
 
 
 def _short_split(split: Mapping[str, Any]) -> str:
@@ -276,19 +283,16 @@ def _short_split(split: Mapping[str, Any]) -> str:
     """
     use, folds, repeats = split.get("use"), split.get("folds"), split.get("repeats") or 1
     if use == "kfold":
-        shown = f"{folds}-fold"
+        text = f"{folds}-fold"
     elif use == "holdout":
         sizes = [f"{key}={split[key]}" for key in ("train_rows", "test_rows") if split.get(key)]
-        shown = " ".join(["holdout", *(sizes or [str(split.get("test") or 0.2)])])
+        text = " ".join(["holdout", *(sizes or [str(split.get("test") or 0.2)])])
     else:
-        shown = str(use) + (f" {folds}" if isinstance(folds, int) else "")
-    return f"{repeats} × {shown}" if isinstance(repeats, int) and repeats > 1 else shown
+        text = str(use) + (f" {folds}" if isinstance(folds, int) else "")
+    return f"{repeats} × {text}" if isinstance(repeats, int) and repeats > 1 else text
 
 
 # -- seeds ----------------------------------------------------------------------------------
-
-#: more than the repeats of any split
-MOST_REPEATS = 1_000_000
 
 
 def place_seeds(
@@ -301,15 +305,15 @@ def place_seeds(
     is a column.
     """
     held: dict[str, dict[str, set[Any]]] = {}
-    for run, model, own in zip(runs, models, questions, strict=True):
-        for each in own.values():
-            if not each.fixed and run.about.get("seed") is not None:
-                held.setdefault(each.label, {}).setdefault(model, set()).add(run.about["seed"])
+    for run, model, own_questions in zip(runs, models, questions, strict=True):
+        for question in own_questions.values():
+            if not question.fixed and run.about.get("seed") is not None:
+                held.setdefault(question.label, {}).setdefault(model, set()).add(run.about["seed"])
     mixed = {label for label, seeds in held.items() if len(set().union(*seeds.values())) > 1}
     shared = {label: _shared_seeds(label, runs, models, questions) for label in mixed}
-    found = []
-    for run, model, own in zip(runs, models, questions, strict=True):
-        labels = {task: each.label for task, each in own.items()}
+    placed_runs = []
+    for run, model, own_questions in zip(runs, models, questions, strict=True):
+        labels = {task: question.label for task, question in own_questions.items()}
         shifts: dict[str, int] = {}
         dropped, alone = set(), set()
         seed = run.about.get("seed")
@@ -322,8 +326,8 @@ def place_seeds(
             elif label in mixed:
                 dropped.add(label)
         apart = frozenset(dropped), frozenset(alone)
-        found.append(PooledRun(run, model, labels, shifts, *apart))
-    return found
+        placed_runs.append(PooledRun(run, model, labels, shifts, *apart))
+    return placed_runs
 
 
 def _shared_seeds(
@@ -334,8 +338,10 @@ def _shared_seeds(
 ) -> list[int]:
     """Return the seeds that all models have in a column, without models that decline it."""
     held: dict[str, set[int]] = {}
-    for run, model, own in zip(runs, models, questions, strict=True):
-        task = next((task for task, each in own.items() if each.label == label), None)
+    for run, model, own_questions in zip(runs, models, questions, strict=True):
+        task = next(
+            (task for task, question in own_questions.items() if question.label == label), None
+        )
         seed = run.about.get("seed")
         if task is None or seed is None or run.has({"task": task, "fold": None}):
             continue
@@ -344,10 +350,6 @@ def _shared_seeds(
 
 
 # -- jobs that count ------------------------------------------------------------------------
-
-JOB = ["model", "task", "repeat", "fold"]
-#: columns of jobs that are averaged over replicates
-COSTS = ("seconds", "tokens", "price")
 
 
 @dataclass(frozen=True)
@@ -407,16 +409,16 @@ def _shifted(pooled: Sequence[PooledRun], table: pd.DataFrame) -> pd.DataFrame:
     if not any(shift for named in pooled for shift in named.shifts.values()):
         return table
     shift = pd.Series(0, index=table.index)
-    for place, named in enumerate(pooled):
+    for position, named in enumerate(pooled):
         if any(named.shifts.values()):
-            rows = table["run"] == place
+            rows = table["run"] == position
             shift[rows] = table.loc[rows, "task"].map(named.shifts).fillna(0).astype(int)
     return table.assign(repeat=table["repeat"] + shift)
 
 
 def superseded(pooled: Sequence[PooledRun], jobs: pd.DataFrame) -> np.ndarray:
     """Return which jobs are older than another of the same model, question, fold and seed."""
-    places = {id(run): place for place, run in enumerate(n.run for n in pooled)}
+    places = {id(run): position for position, run in enumerate(n.run for n in pooled)}
     oldest_first = [places[id(run)] for run in reversed(newest_first(n.run for n in pooled))]
     age = np.argsort(oldest_first)
     seed = pd.factorize(pd.Series([str(fit_seed(named.run.about)) for named in pooled]))[0]
@@ -430,22 +432,24 @@ def superseded(pooled: Sequence[PooledRun], jobs: pd.DataFrame) -> np.ndarray:
 
 def _of_jobs(scores: pd.DataFrame, jobs: pd.DataFrame) -> np.ndarray:
     """Return which scores are of these jobs."""
-    found = np.zeros(len(scores), dtype=bool)
+    is_of_jobs = np.zeros(len(scores), dtype=bool)
     if len(jobs):
         names = ["run", *JOB]
         rows = np.flatnonzero(scores["run"].isin(jobs["run"].unique()))
         keys = pd.MultiIndex.from_frame(scores.iloc[rows][names].astype({"repeat": float}))
-        lost = pd.MultiIndex.from_frame(jobs[names].astype({"repeat": float, "fold": float}))
-        found[rows] = keys.isin(lost)
-    return found
+        wanted = pd.MultiIndex.from_frame(jobs[names].astype({"repeat": float, "fold": float}))
+        is_of_jobs[rows] = keys.isin(wanted)
+    return is_of_jobs
 
 
 def _is_dropped(pooled: Sequence[PooledRun], table: pd.DataFrame) -> np.ndarray:
-    found = np.zeros(len(table), dtype=bool)
-    for place, named in enumerate(pooled):
+    is_dropped = np.zeros(len(table), dtype=bool)
+    for position, named in enumerate(pooled):
         if named.dropped:
-            found |= ((table["run"] == place) & table["task"].isin(list(named.dropped))).to_numpy()
-    return found
+            is_dropped |= (
+                (table["run"] == position) & table["task"].isin(list(named.dropped))
+            ).to_numpy()
+    return is_dropped
 
 
 def _means_by_seed(pooled: Sequence[PooledRun], scores: pd.DataFrame) -> pd.DataFrame:
@@ -453,14 +457,14 @@ def _means_by_seed(pooled: Sequence[PooledRun], scores: pd.DataFrame) -> pd.Data
     seeds: dict[str, set[Any]] = {}
     for named in pooled:
         seeds.setdefault(named.model, set()).add(fit_seed(named.run.about))
-    several = [model for model, own in seeds.items() if len(own - {None}) > 1]
+    several = [model for model, model_seeds in seeds.items() if len(model_seeds - {None}) > 1]
     clean = scores[scores["model"].isin(several) & (scores["corruption"] == "")]
     clean = clean[clean["epoch"] == FINAL_EPOCH]
     seed = np.array([fit_seed(named.run.about) for named in pooled], dtype=object)
     keys = ["model", "task", "metric", "seed"]
     clean = clean.assign(seed=seed[clean["run"].to_numpy()])
-    found = clean.groupby(keys, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()
-    return found[found.groupby(keys[:3], sort=False)["seed"].transform("count") > 1]
+    means = clean.groupby(keys, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()
+    return means[means.groupby(keys[:3], sort=False)["seed"].transform("count") > 1]
 
 
 def _averaged(scores: pd.DataFrame, models: Container[str]) -> pd.DataFrame:
@@ -501,7 +505,9 @@ class _Groups:
 def _unused(name: str, taken: Container[str]) -> str:
     """Return a name that is not taken, with a number if needed."""
     numbered = (f"{name} ({number})" for number in itertools.count(2))
-    return next(each for each in itertools.chain([name], numbered) if each not in taken)
+    return next(
+        candidate for candidate in itertools.chain([name], numbered) if candidate not in taken
+    )
 
 
 def _grouped(entries: Sequence[Facts]) -> _Groups:
@@ -510,8 +516,8 @@ def _grouped(entries: Sequence[Facts]) -> _Groups:
     Entries with all facts come first; one that lacks facts joins the first group it agrees with.
     """
     same: dict[int, list[int]] = {}
-    for place, facts in enumerate(entries):
-        same.setdefault(id(facts), []).append(place)
+    for position, facts in enumerate(entries):
+        same.setdefault(id(facts), []).append(position)
     kinds: dict[str, list[int]] = {}
     for places in same.values():
         text = json.dumps(entries[places[0]], sort_keys=True, default=str)
@@ -526,7 +532,7 @@ def _grouped(entries: Sequence[Facts]) -> _Groups:
             group[1].extend(places)
             _merge(group[0], facts)
     groups.sort(key=lambda group: min(group[1]))
-    return _Groups([facts for facts, _ in groups], [sorted(own) for _, own in groups])
+    return _Groups([facts for facts, _ in groups], [sorted(members) for _, members in groups])
 
 
 def _agree(key: str, one: Facts, other: Facts) -> bool:
@@ -542,16 +548,16 @@ def _agree(key: str, one: Facts, other: Facts) -> bool:
     return bool(a == b)
 
 
-def _merge(known: Facts, facts: Facts) -> None:
+def _merge(group_facts: Facts, facts: Facts) -> None:
     """Add the facts that a group lacks, and the rows of another seed."""
     for key, value in facts.items():
-        if known[key] is None:
-            known[key] = value
+        if group_facts[key] is None:
+            group_facts[key] = value
         elif key == "rows" and value is not None:
-            known[key] = {**known[key], **value}
+            group_facts[key] = {**group_facts[key], **value}
 
 
-def _differing_items(own: Facts | None, several: Iterable[Facts | None]) -> list[str]:
+def _differing_items(entry: Facts | None, several: Iterable[Facts | None]) -> list[str]:
     """Return the items of a mapping in which several differ, as ``key=value``.
 
     >>> _differing_items({"trees": 9, "depth": 3}, [{"trees": 9, "depth": 3}, {"trees": 5}])
@@ -559,23 +565,23 @@ def _differing_items(own: Facts | None, several: Iterable[Facts | None]) -> list
     >>> _differing_items({"trees": 5}, [{"trees": 9, "depth": 3}, {"trees": 5}])
     ['trees=5', 'default depth']
     """
-    flat = [_flat(each or {}) for each in several]
-    keys = dict.fromkeys(key for each in flat for key in each)
-    mine = _flat(own or {})
-    found = []
+    flat = [_flat(items or {}) for items in several]
+    keys = dict.fromkeys(key for items in flat for key in items)
+    mine = _flat(entry or {})
+    texts = []
     for key in keys:
-        if len({each.get(key) for each in flat}) > 1:
+        if len({items.get(key) for items in flat}) > 1:
             text = mine.get(key)
-            found.append(f"default {key}" if text is None else f"{key}={cut_text(text, LONGEST)}")
-    return found
+            texts.append(f"default {key}" if text is None else f"{key}={cut_text(text, LONGEST)}")
+    return texts
 
 
-def _flat(given: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def _flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Return nested mappings as one, with dots in its keys and texts as values."""
-    found: dict[str, str] = {}
-    for key, value in given.items():
+    flat: dict[str, str] = {}
+    for key, value in nested.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         else:
-            found[f"{prefix}{key}"] = value if isinstance(value, str) else json.dumps(value)
-    return found
+            flat[f"{prefix}{key}"] = value if isinstance(value, str) else json.dumps(value)
+    return flat

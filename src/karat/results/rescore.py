@@ -60,7 +60,7 @@ def read_predictions_checked(run: Run, record: Mapping[str, Any], view: View) ->
     text = _text(path)
     rows = _text(beside) if beside.exists() else ""
     try:
-        found = Predictions.from_csv(text, **facts, rows=rows)
+        predictions = Predictions.from_csv(text, **facts, rows=rows)
     except (KaratError, ValueError) as error:
         if rows and (mistake := _mistake_beside(rows)):
             raise DataError(f"{beside}{mistake}") from error
@@ -72,10 +72,10 @@ def read_predictions_checked(run: Run, record: Mapping[str, Any], view: View) ->
     _check_columns(path, text, facts)
     if rows:
         _check_extras(beside, next(_rows(rows))[1])
-    _check_labels(path, text, found)
-    _check_probabilities(path, text, found)
-    _check_questions(path, found, record, view)
-    return found
+    _check_labels(path, text, predictions)
+    _check_probabilities(path, text, predictions)
+    _check_questions(path, predictions, record, view)
+    return predictions
 
 
 def _facts(path: Path) -> dict[str, Any]:
@@ -86,12 +86,16 @@ def _facts(path: Path) -> dict[str, Any]:
     read = read if isinstance(read, dict) else {}
     facts = {name: read.get(name) for name in _FACTS}
     facts["precision"] = read.get("precision", PRECISIONS[0])
-    for name, known in (("answers", ANSWERS), ("truths", TRUTHS), ("precision", PRECISIONS)):
-        if facts[name] not in known:
-            allowed = ", ".join(known)
+    for name, allowed_values in (
+        ("answers", ANSWERS),
+        ("truths", TRUTHS),
+        ("precision", PRECISIONS),
+    ):
+        if facts[name] not in allowed_values:
+            allowed = ", ".join(allowed_values)
             raise DataError(f'{path}: "{name}" must be one of {allowed}, got {facts[name]!r}.')
     classes = facts["classes"]
-    if not isinstance(classes, list) or not all(isinstance(each, str) for each in classes):
+    if not isinstance(classes, list) or not all(isinstance(label, str) for label in classes):
         raise DataError(f'{path}: "classes" must be a list of labels, got {classes!r}.')
     return facts
 
@@ -128,9 +132,9 @@ def _first_mistake(text: str, facts: Mapping[str, Any]) -> str:
     numbers: list[int] = []
     if (at := _truth(header)) is not None:
         kinds = {at - 1: facts["answers"], at: facts["truths"]}
-        labels = {place for place, kind in kinds.items() if kind in ("classes", "items")}
+        labels = {column for column, kind in kinds.items() if kind in ("classes", "items")}
         labels |= {p for p in range(at + 1, len(header)) if header[p] in TEXT_EXTRAS}
-        numbers = [place for place in range(len(header)) if place not in labels]
+        numbers = [column for column in range(len(header)) if column not in labels]
     return _wrong_cell(text, numbers)
 
 
@@ -183,28 +187,28 @@ def _check_extras(path: Path, extras: list[str]) -> None:
             raise DataError(f'{path}, line 1: {what} column "{name}".{did_you_mean(name, EXTRAS)}')
 
 
-def _check_labels(path: Path, text: str, found: Predictions) -> None:
-    known = set(found.classes)
+def _check_labels(path: Path, text: str, predictions: Predictions) -> None:
+    classes = set(predictions.classes)
     for name, kind, values in (
-        ("predictions", found.answers, found.predictions),
-        ("truth", found.truths, found.target),
+        ("predictions", predictions.answers, predictions.predictions),
+        ("truth", predictions.truths, predictions.target),
     ):
-        if kind != "classes" or not known:
+        if kind != "classes" or not classes:
             continue
         labels = values.tolist()
-        row = next((i for i, label in enumerate(labels) if label not in known), None)
+        row = next((i for i, label in enumerate(labels) if label not in classes), None)
         if row is not None:
             raise DataError(
                 f'{path}, line {_line(text, row)}: unknown label "{labels[row][:40]}" in column '
-                f'"{name}"; expected one of {_listed(found.classes)}.'
+                f'"{name}"; expected one of {_listed(predictions.classes)}.'
             )
 
 
-def _check_probabilities(path: Path, text: str, found: Predictions) -> None:
-    values = found.probabilities
+def _check_probabilities(path: Path, text: str, predictions: Predictions) -> None:
+    values = predictions.probabilities
     if values is None or not len(values):
         return
-    sums, tolerance = values.sum(axis=1, dtype=float), found.tolerance
+    sums, tolerance = values.sum(axis=1, dtype=float), predictions.tolerance
     wrong = ~((np.abs(sums - 1) <= tolerance) & (values >= -tolerance).all(axis=1))
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -214,25 +218,31 @@ def _check_probabilities(path: Path, text: str, found: Predictions) -> None:
         )
 
 
-def _check_questions(path: Path, found: Predictions, record: Mapping[str, Any], view: View) -> None:
+def _check_questions(
+    path: Path, predictions: Predictions, record: Mapping[str, Any], view: View
+) -> None:
     expected = record.get("questions")
     coverage = next((v.get("coverage") for v in record["views"] if view_of(v) == view), None)
-    listed = found.weight is not None or (found.rank is not None and found.group is not None)
-    if expected is None or (listed and found.question is None and found.known is None):
+    listed = predictions.weight is not None or (
+        predictions.rank is not None and predictions.group is not None
+    )
+    if expected is None or (listed and predictions.question is None and predictions.known is None):
         return  # rows of pairs or ranked lists can have any number
-    if found.question is not None:
-        numbers = found.question
+    if predictions.question is not None:
+        numbers = predictions.question
         invalid = (numbers < 0) | (numbers >= expected)
         if len(np.unique(numbers)) < len(numbers) or invalid.any():
             raise DataError(
                 f'{path}: the column "question" must have distinct numbers from 0 to '
                 f"{expected - 1}."
             )
-        if coverage is None or len(found) >= round(float(coverage) * expected):
+        if coverage is None or len(predictions) >= round(float(coverage) * expected):
             return
         expected = round(float(coverage) * expected)
-    if len(found) != expected:
-        raise DataError(f"{path}: expected {expected} rows as in the record, got {len(found)}.")
+    if len(predictions) != expected:
+        raise DataError(
+            f"{path}: expected {expected} rows as in the record, got {len(predictions)}."
+        )
 
 
 def view_of(view: Mapping[str, Any]) -> View:
@@ -246,9 +256,9 @@ def _line(text: str, row: int) -> int:
 
 
 def _listed(names: Any) -> str:
-    shown = [str(name)[:20] for name in names[:6]]
+    texts = [str(name)[:20] for name in names[:6]]
     more = [f"... ({len(names)})"] if len(names) > 6 else []
-    return ", ".join([*shown, *more]) or "none"
+    return ", ".join([*texts, *more]) or "none"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -319,41 +329,41 @@ class Rescored(Result):
     def write(self, output: str | Path) -> Run:
         """Write a new run folder with the new scores and the predictions."""
         with draft_folder(Path(output)) as draft:
-            made = Run.create(draft, self._about())
-            self._write_files(made)
-            return made.move(Path(output))
+            rescored = Run.create(draft, self._about())
+            self._write_files(rescored)
+            return rescored.move(Path(output))
 
-    def _write_files(self, made: Run) -> None:
+    def _write_files(self, rescored: Run) -> None:
         """Write the records, predictions and tables into a new run."""
-        made.copy_items(self.run)
+        rescored.copy_items(self.run)
         before = {(r["task"], r["fold"]): r for r in self.run.records()}
         for record in self.records:
             old = before[record["task"], record["fold"]]
-            made.copy_job(self.run, record)
+            rescored.copy_job(self.run, record)
             ok = {view_of(view) for view in record["views"] if view.get("status", "ok") == "ok"}
             for view in old["views"]:
                 if view.get("status", "ok") != "ok" or view_of(view) in ok:
                     continue
                 # do not copy unreadable files
-                folder = made._view_folder(record["task"], record["fold"], view_of(view).name)
+                folder = rescored._view_folder(record["task"], record["fold"], view_of(view).name)
                 if view_of(view) != CLEAN:
                     shutil.rmtree(folder, ignore_errors=True)
                     continue
                 for name in (FILE, ROWS_FILE, "metadata.json", "missing.txt", "sample.csv"):
                     (folder / name).unlink(missing_ok=True)
-        made.finish()
+        rescored.finish()
 
     def _about(self) -> dict[str, Any]:
-        about = copy.deepcopy(self.run.about)
+        run_facts = copy.deepcopy(self.run.about)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         source = {"run": self.run.folder.resolve().name, "karat": __version__, "added": self.added}
         fits = self.scores[self.scores["added"] & self.scores["value"].notna()]
-        for task in about["tasks"]:
+        for task in run_facts["tasks"]:
             new = list(dict.fromkeys(fits.loc[fits["task"] == task["name"], "metric"]))
             task["metrics"] = [*task["metrics"], *new]
             higher = {name: get_metric(name).higher_is_better for name in new}
             task["higher_is_better"] = {**task.get("higher_is_better", {}), **higher}
-        return {**about, "stamp": stamp, "rescored": source}
+        return {**run_facts, "stamp": stamp, "rescored": source}
 
 
 def rescore(
@@ -372,18 +382,19 @@ def rescore(
     output
         Folder for a new run folder with the new scores. Default: nothing is written.
     """
-    found = find_run(run)
-    imported = found.about.get("imported")
+    opened = find_run(run)
+    imported = opened.about.get("imported")
     if imported:
         raise DataError(
-            f"{found.folder} was imported from {imported.get('system')} "
+            f"{opened.folder} was imported from {imported.get('system')} "
             f"({imported.get('file')}) and has no predictions to compute scores from."
         )
-    work = _Work(found, known_metrics(metrics))
-    records, damaged = found.read_records()
+    work = _Work(opened, known_metrics(metrics))
+    records, damaged = opened.read_records()
     for name, reason in damaged.items():
         raise DataError(
-            f"{found.folder / 'jobs' / name} is damaged: {reason}; run the job again with --resume."
+            f"{opened.folder / 'jobs' / name} is damaged: {reason}; run the job again with "
+            f"--resume."
         )
     for record in records:
         work.rescore(record)
@@ -396,24 +407,24 @@ def rescore(
 def known_metrics(metrics: Sequence[str] | str | None) -> list[str]:
     """Return Karat's names of metrics without duplicates; raise if one is unknown."""
     several = [metrics] if isinstance(metrics, str) else list(metrics or ())
-    asked = [canonical_metric(name) for name in several]
+    canonical = [canonical_metric(name) for name in several]
     messages: list[str] = []
-    for name in asked:
+    for name in canonical:
         try:
             get_metric(name)
         except DefinitionError as error:
             messages += error.messages
     if messages:
         raise DefinitionError(*messages)
-    return list(dict.fromkeys(asked))
+    return list(dict.fromkeys(canonical))
 
 
 class _Work:
     """The state of rescoring a run."""
 
-    def __init__(self, run: Run, asked: Sequence[str]) -> None:
+    def __init__(self, run: Run, metrics: Sequence[str]) -> None:
         self.run = run
-        self.asked = asked
+        self.metrics = metrics
         self.rows: list[tuple[Any, ...]] = []
         self.records: list[dict[str, Any]] = []
         self.problems: list[str] = []
@@ -453,23 +464,23 @@ class _Work:
             self._row(record, seen, name, (value, None, message, False))
 
     def _score(self, record: dict[str, Any], view: dict[str, Any], answers: Predictions) -> None:
-        own, reasons = view["scores"], view.get("reasons", {})
+        scores, reasons = view["scores"], view.get("reasons", {})
         values: dict[str, float | None] = {}
         whys: dict[str, str] = {}
-        for name in dict.fromkeys([*own, *self.asked]):
+        for name in dict.fromkeys([*scores, *self.metrics]):
             if not self._is_available(name):
-                value, why = own[name], reasons.get(name, "")
+                value, why = scores[name], reasons.get(name, "")
             else:
                 value, why = score(name, answers)
             values[name] = value
             whys |= {name: why} if why else {}
-            row = (own.get(name), value, why, name not in own)
+            row = (scores.get(name), value, why, name not in scores)
             self._row(record, view_of(view), name, row)
         view.update(scores=values, reasons=whys)
 
     def _is_available(self, name: str) -> bool:
         """Return whether a metric can be computed; names in files never import code."""
-        if name in self.asked:
+        if name in self.metrics:
             return True
         if ":" not in name:
             with contextlib.suppress(KaratError):
@@ -499,5 +510,5 @@ class _Work:
         missing = table[table["added"] & table["value"].isna()]
         for (task, name), part in missing.groupby(["task", "metric"], sort=False):
             notes.append(f"{task}: {part['why'].iloc[0] or name}")
-        new = [name for name in self.asked if name in added]
+        new = [name for name in self.metrics if name in added]
         return Rescored(self.run, table, new, self.problems, notes, self.records)

@@ -37,7 +37,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -73,6 +73,8 @@ from karat.results.tables import (
 #: folders of a run that cannot hold artifacts
 TAKEN = ("jobs", "predictions", "scores", "missing", FOLDER)
 MODELS = "models"
+#: what functions about runs accept: runs, run folders and folders of run folders
+Runs: TypeAlias = "Run | str | Path | Iterable[Run | str | Path]"
 
 _KEYS = {"licence": "license", "openml_licence": "openml_license"}  # old key: present key
 _HEADS = {
@@ -81,23 +83,47 @@ _HEADS = {
     "nb": "naive-bayes",
     "tree": "decision-tree",
 }
+SCHEMA = 1
+#: most characters of the error of a library in a message
+LONGEST_REASON = 200
+#: what precedes the tasks in a run.json
+_TASKS = '\n "tasks": '
+#: what is wrong with a record that is no JSON object with all keys
+INCOMPLETE = "incomplete"
+#: values of keys that a run.json may lack
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("suite", "constraint", "mode", "stamp", "version", "karat"), ""),
+    "params": {},
+}
+PICKLES = (".pkl", ".pickle", ".joblib")
+#: modules of heads in ``karat.probes.heads``, where earlier versions had them, and the present ones
+MOVED = {
+    "model_tree": "decision_tree",
+    "nested_selection": "estimators",
+    "stacked_training": "adamw",
+}
+#: classes of the core that were in a module that is an extension now, and where they are
+TABLE_CLASSES = {
+    ("karat.models.automl", name): "karat.models.table_predictor"
+    for name in ("ConstantPredictor", "MatrixPredictor", "PreparedTable", "TablePredictor")
+}
 
 
 def collect_artifacts(fitted: Any, names: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
     """Return the requested artifacts by ``kind/file``, and a note for each missing one."""
-    found: dict[str, bytes] = {}
+    artifacts: dict[str, bytes] = {}
     if callable(getattr(fitted, "artifacts", None)):
-        made = fitted.artifacts(list(names))
-        if not isinstance(made, Mapping):
-            raise ContractError(f"artifacts must return a mapping, got {type(made).__name__}.")
-        for name, content in made.items():
-            found |= _contents(name, content)
-    if MODELS in names and not any(name.startswith(f"{MODELS}/") for name in found):
+        contents = fitted.artifacts(list(names))
+        if not isinstance(contents, Mapping):
+            raise ContractError(f"artifacts must return a mapping, got {type(contents).__name__}.")
+        for name, content in contents.items():
+            artifacts |= _contents(name, content)
+    if MODELS in names and not any(name.startswith(f"{MODELS}/") for name in artifacts):
         import cloudpickle
 
-        found[f"{MODELS}/model.pkl"] = cloudpickle.dumps(fitted)
-    kinds = {name.partition("/")[0] for name in found}
-    return found, [f'the model has no artifact "{name}"' for name in names if name not in kinds]
+        artifacts[f"{MODELS}/model.pkl"] = cloudpickle.dumps(fitted)
+    kinds = {name.partition("/")[0] for name in artifacts}
+    return artifacts, [f'the model has no artifact "{name}"' for name in names if name not in kinds]
 
 
 def _contents(name: str, content: Any) -> dict[str, bytes]:
@@ -129,20 +155,6 @@ def read_rows(folder: Path) -> str:
         return ""
 
 
-SCHEMA = 1
-#: most characters of the error of a library in a message
-LONGEST_REASON = 200
-#: what precedes the tasks in a run.json
-_TASKS = '\n "tasks": '
-#: what is wrong with a record that is no JSON object with all keys
-INCOMPLETE = "incomplete"
-#: values of keys that a run.json may lack
-DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(("suite", "constraint", "mode", "stamp", "version", "karat"), ""),
-    "params": {},
-}
-
-
 class Run:
     """A result folder. ``scores()`` and ``results()`` are its tables, ``records()`` its jobs.
 
@@ -165,25 +177,27 @@ class Run:
 
     def _repr_html_(self) -> str:
         try:
-            about = {name: self.about.get(name) for name in ("model", "suite", "seed", "karat")}
+            facts_shown = {
+                name: self.about.get(name) for name in ("model", "suite", "seed", "karat")
+            }
             jobs = Counter(str(record["status"]) for record in self.records())
         except (DataError, KeyError):  # a damaged folder is shown by its name
-            about, jobs = {}, Counter()
-        shown = ", ".join(f"{number:,} {status}" for status, number in jobs.items())
-        facts = {**about, "jobs": shown, "folder": self.folder}
+            facts_shown, jobs = {}, Counter()
+        statuses = ", ".join(f"{number:,} {status}" for status, number in jobs.items())
+        facts = {**facts_shown, "jobs": statuses, "folder": self.folder}
         return facts_html(f"Run {self.folder.name}", facts)
 
     @classmethod
-    def create(cls, output: Path, about: Mapping[str, Any]) -> Run:
+    def create(cls, output: Path, run_facts: Mapping[str, Any]) -> Run:
         """Create the folder of a new run and write its plan."""
-        for folder in _folders(output, about):
+        for folder in _folders(output, run_facts):
             try:
                 folder.mkdir(parents=True)
                 break
             except FileExistsError:
                 if not output.is_dir():
                     raise
-        write_atomic(folder / "run.json", _json({"schema": SCHEMA, **about}), durable=True)
+        write_atomic(folder / "run.json", _json({"schema": SCHEMA, **run_facts}), durable=True)
         return cls(folder)
 
     def move(self, output: Path) -> Run:
@@ -215,17 +229,17 @@ class Run:
             earlier = merged.get(task["name"], {}).get("folds", [])
             merged[task["name"]] = {**task, "folds": sorted({*earlier, *task["folds"]})}
         names = [task["name"] for task in tasks] if order is None else order
-        about = {**self.about, "tasks": [merged[name] for name in _merged_order(merged, names)]}
-        if about != self.about:
-            write_atomic(self.folder / "run.json", _json(about), durable=True)
-            self.__dict__["about"] = about
+        run_facts = {**self.about, "tasks": [merged[name] for name in _merged_order(merged, names)]}
+        if run_facts != self.about:
+            write_atomic(self.folder / "run.json", _json(run_facts), durable=True)
+            self.__dict__["about"] = run_facts
 
     def set_race(self, race: Mapping[str, Any]) -> None:
         """Store the plan and the state of the race that this run is part of."""
-        about = {**self.about, "race": dict(race)}
-        if about != self.about:
-            write_atomic(self.folder / "run.json", _json(about), durable=True)
-            self.__dict__["about"] = about
+        run_facts = {**self.about, "race": dict(race)}
+        if run_facts != self.about:
+            write_atomic(self.folder / "run.json", _json(run_facts), durable=True)
+            self.__dict__["about"] = run_facts
             # records of eliminated jobs have no file
             (self.folder / "scores" / COMPACT).unlink(missing_ok=True)
 
@@ -241,7 +255,7 @@ class Run:
 
     def write_items(self, tables: Iterable[ItemTable]) -> None:
         """Write the item tables that this run does not have yet."""
-        for file, content in {each.file: each.content for each in tables}.items():
+        for file, content in {table.file: table.content for table in tables}.items():
             if file and not (self.folder / file).is_file():
                 write_atomic(self.folder / file, content)
 
@@ -255,11 +269,11 @@ class Run:
 
         Raises ``DataError`` if the run keeps no items of the task.
         """
-        known = {each["name"]: each for each in self.about["tasks"]}
-        if task not in known:
-            hint = did_you_mean(task, known)
+        tasks = {entry["name"]: entry for entry in self.about["tasks"]}
+        if task not in tasks:
+            hint = did_you_mean(task, tasks)
             raise DataError(f'{self.folder} has no task "{task}".{hint}')
-        return read_item_table(self.folder, known[task])
+        return read_item_table(self.folder, tasks[task])
 
     def mark_running(self, task: str, fold: int) -> None:
         """Mark a job as running in this process."""
@@ -322,14 +336,14 @@ class Run:
         """Return the running jobs, by task and fold; jobs of dead processes do not count."""
         import psutil
 
-        found = []
+        running = []
         for path in sorted((self.folder / "jobs").glob("*.running")):
             with contextlib.suppress(OSError, ValueError, OverflowError):
                 pid, _, host = read_regular(path).decode().partition(" ")
                 number = int(pid)  # raises for a damaged mark, also of another machine
                 if host != platform.node() or psutil.pid_exists(number):
-                    found.append(path.stem)
-        return found
+                    running.append(path.stem)
+        return running
 
     def log(self, record: Mapping[str, Any]) -> Path:
         """Return the path of a job's log, which may not exist."""
@@ -373,10 +387,10 @@ class Run:
                 except UnicodeEncodeError:
                     line, as_they_are = text.encode(errors="backslashreplace"), False
                 file.write(line + b"\n")
-        made = make_compact(ordered)
-        valid = not any(map(check_record, ordered)) if made is None else made.is_valid()
+        compact = make_compact(ordered)
+        valid = not any(map(check_record, ordered)) if compact is None else compact.is_valid()
         if as_they_are and valid:
-            self._write_tables(ordered, made)
+            self._write_tables(ordered, compact)
         else:
             self.finish()
 
@@ -397,9 +411,9 @@ class Run:
         return True
 
     def _write_tables(
-        self, records: list[dict[str, Any]], made: Compact | None, stamp: list[int] | None = None
+        self, records: list[dict[str, Any]], compact: Compact | None, stamp: list[int] | None = None
     ) -> None:
-        write_compact(self.folder, stamp or stamp_records(self.folder), made)
+        write_compact(self.folder, stamp or stamp_records(self.folder), compact)
         scores = self.folder / "scores"
         every = results_columns(self.about, records)
         write_atomic(scores / "jobs.csv", csv_text(every, WHOLE_COLUMNS))
@@ -407,7 +421,7 @@ class Run:
         write_atomic(scores / "results.csv", text)
         stem = safe_name(f"{self.about['model']}.benchmark_{self.about['suite']}")
         write_atomic(scores / f"{stem}.csv", text)
-        table = scores_table(records) if made is None else made.scores()
+        table = scores_table(records) if compact is None else compact.scores()
         text = csv_text({name: column.tolist() for name, column in table.items()})
         write_atomic(scores / "scores.csv", text)
         if not (self.folder / "predictions").is_dir():
@@ -432,11 +446,11 @@ class Run:
         self._about_stamp = about_stamp(self.folder)
         if (read := _read_about(path)) is not None:
             return read
-        about = _renamed(read_json_object(path))
-        if wrong := check_about(about):
+        run_facts = _renamed(read_json_object(path))
+        if wrong := check_about(run_facts):
             where = f"{self.folder.name}/run.json"
             raise DataError(f"{where} is damaged: {wrong} is missing or wrong.")
-        return _complete(about)
+        return _complete(run_facts)
 
     @property
     def model(self) -> str:
@@ -458,36 +472,36 @@ class Run:
 
     def read_records(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """Return the records in the order of the plan, and what is wrong with damaged ones."""
-        found, damaged = {}, {}
+        records, damaged = {}, {}
         folder = self.folder / "jobs"
         names = os.listdir(folder) if folder.is_dir() else []
         # a record in its own file replaces an imported one
         for name in sorted(filter(is_job_file, names), key=lambda name: name != IMPORTED):
-            for place, record in enumerate(read_job_file(os.path.join(folder, name)), start=1):
+            for line, record in enumerate(read_job_file(os.path.join(folder, name)), start=1):
                 wrong = INCOMPLETE if record is None else check_record(record)
                 job = "" if wrong or record is None else _file_name(record)
                 if not wrong and name not in (job, IMPORTED):
                     wrong = "the name does not fit its task and fold"
                 if wrong:
-                    damaged[f"{name}, line {place}" if name == IMPORTED else name] = wrong
+                    damaged[f"{name}, line {line}" if name == IMPORTED else name] = wrong
                 elif record is not None:
-                    found[job] = record
-        return self._sorted(found.values()), damaged
+                    records[job] = record
+        return self._sorted(records.values()), damaged
 
     def _in_order(self, records: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
         """Return records in the order of the plan; raise ``DataError`` if they have none."""
-        found = [record for record in records if record is not None]
-        for record in found:
+        existing = [record for record in records if record is not None]
+        for record in existing:
             if not isinstance(record["task"], str) or not isinstance(record["fold"], int | None):
                 raise DataError(f"{self.folder.name}/jobs has a damaged record: task or fold.")
-        return self._sorted(found)
+        return self._sorted(existing)
 
     def _sorted(self, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         order = {task["name"]: i for i, task in enumerate(self.about["tasks"])}
         last = len(order)
-        found = list(records)
-        found += eliminated_records(self.about, found)
-        return sorted(found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
+        every = list(records)
+        every += eliminated_records(self.about, every)
+        return sorted(every, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
 
     def scores(self) -> pd.DataFrame:
         """Return the tidy table of all scores, one row per score, built from the records."""
@@ -532,8 +546,8 @@ class Run:
             pairs = range(len(header) - 1)
             at = max(i for i in pairs if header[i : i + 2] == ["predictions", "truth"])
             columns = {"usecols": [at, at + 1], "names": range(len(header)), "header": 0}
-            found = pd.read_csv(io.BytesIO(raw), dtype=str, na_filter=False, **columns)
-        return found.set_axis(["predictions", "truth"], axis=1)
+            labels = pd.read_csv(io.BytesIO(raw), dtype=str, na_filter=False, **columns)
+        return labels.set_axis(["predictions", "truth"], axis=1)
 
     def _view_folder(self, task: str, fold: int, view: str) -> Path:
         folder = self._predictions({"task": task, "fold": fold})
@@ -544,9 +558,9 @@ class Run:
         try:
             yield
         except OSError as error:
-            kept = {each["name"]: each.get("keep_predictions") for each in self.about["tasks"]}
+            keeps = {entry["name"]: entry.get("keep_predictions") for entry in self.about["tasks"]}
             reason = str(error.strerror)
-            if view != "clean" and kept.get(task) == "clean":
+            if view != "clean" and keeps.get(task) == "clean":
                 reason = "the task keeps those on clean data only (keep_predictions)"
             raise DataError(
                 f"{self.folder} has no predictions of {task}, fold {fold}, {view}: {reason}."
@@ -558,11 +572,11 @@ class Run:
             ) from error
 
 
-def _complete(about: dict[str, Any]) -> dict[str, Any]:
+def _complete(run_facts: dict[str, Any]) -> dict[str, Any]:
     """Return a checked ``run.json`` with the values of keys that it may lack."""
-    tasks = map(without_wrong_facts, about["tasks"])
-    about["tasks"] = [{"dataset": "", "folds": [], **task} for task in tasks]
-    return {**DEFAULTS, **without_wrong_facts(about)}
+    tasks = map(without_wrong_facts, run_facts["tasks"])
+    run_facts["tasks"] = [{"dataset": "", "folds": [], **task} for task in tasks]
+    return {**DEFAULTS, **without_wrong_facts(run_facts)}
 
 
 def _read_about(path: Path) -> dict[str, Any] | None:
@@ -575,18 +589,20 @@ def _read_about(path: Path) -> dict[str, Any] | None:
         head, mark, tail = read_regular(path).decode().partition(_TASKS)
         if mark and tail.endswith("]\n}"):
             tasks = _read_tasks(tail[:-2])
-            about = parse_stored_json(f"{head.rstrip().removesuffix(',')}}}")
-            if tasks is not None and not check_about({**about, "tasks": tasks[:1]}):
-                return {**_complete({**about, "tasks": []}), "tasks": list(tasks)}
+            run_facts = parse_stored_json(f"{head.rstrip().removesuffix(',')}}}")
+            if tasks is not None and not check_about({**run_facts, "tasks": tasks[:1]}):
+                return {**_complete({**run_facts, "tasks": []}), "tasks": list(tasks)}
     return None
 
 
 @lru_cache(maxsize=32)
 def _read_tasks(text: str) -> list[dict[str, Any]] | None:
     """Return the tasks of a ``run.json``; None if one is damaged."""
-    about = _renamed({"model": "any", "tasks": parse_stored_json(text)})
-    found: list[dict[str, Any]] | None = None if check_about(about) else _complete(about)["tasks"]
-    return found
+    run_facts = _renamed({"model": "any", "tasks": parse_stored_json(text)})
+    tasks: list[dict[str, Any]] | None = (
+        None if check_about(run_facts) else _complete(run_facts)["tasks"]
+    )
+    return tasks
 
 
 def about_stamp(folder: Path) -> tuple[int, int] | None:
@@ -646,8 +662,8 @@ def open_runs(paths: Iterable[str | Path] | str | Path, *, damaged: bool = False
         if not inside:
             missing = "is not a folder" if path.exists() else "does not exist"
             what = "contains no run folder" if path.is_dir() else missing
-            found = [*path.glob("*/*/run.json"), *path.glob("*/*/*/run.json")]
-            deeper = sorted({str(p.parents[1]) for p in found})
+            files = [*path.glob("*/*/run.json"), *path.glob("*/*/*/run.json")]
+            deeper = sorted({str(p.parents[1]) for p in files})
             todo = f"use {' '.join(deeper[:3])}" if deeper else "create one with karat run"
             raise DataError(f"{path} {what}; {todo}.")
         runs += readable
@@ -664,14 +680,14 @@ def _is_readable(run: Run) -> bool:
     return True
 
 
-def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) -> Iterator[Run]:
+def earlier_runs(output: Path, run_facts: Mapping[str, Any], keys: Sequence[str]) -> Iterator[Run]:
     """Yield the runs in a folder with the same values of these keys, newest first."""
-    found = []
+    runs = []
     for path in output.glob("*/run.json"):
         run = Run(path.parent)
-        if _is_readable(run) and all(run.about.get(key) == about[key] for key in keys):
-            found.append(run)
-    yield from newest_first(found)
+        if _is_readable(run) and all(run.about.get(key) == run_facts[key] for key in keys):
+            runs.append(run)
+    yield from newest_first(runs)
 
 
 def _merged_order(names: Iterable[str], order: Sequence[str]) -> list[str]:
@@ -680,27 +696,27 @@ def _merged_order(names: Iterable[str], order: Sequence[str]) -> list[str]:
     >>> _merged_order(["c", "x", "a", "b"], ["a", "b", "c", "d"])
     ['a', 'b', 'c', 'x']
     """
-    known = list(names)
-    found = [name for name in order if name in known]
+    existing = list(names)
+    merged = [name for name in order if name in existing]
     at = 0
-    for name in known:
-        if name not in found:
-            found.insert(at, name)
-        at = found.index(name) + 1
-    return found
+    for name in existing:
+        if name not in merged:
+            merged.insert(at, name)
+        at = merged.index(name) + 1
+    return merged
 
 
-def _folders(output: Path, about: Mapping[str, Any]) -> Iterator[Path]:
+def _folders(output: Path, run_facts: Mapping[str, Any]) -> Iterator[Path]:
     """Yield the possible folders of a run; those after the first have a number."""
-    names = [safe_name(str(about[key])) for key in ("model", "suite", "constraint", "mode")]
-    stem = ".".join([*names, about["stamp"]])
+    names = [safe_name(str(run_facts[key])) for key in ("model", "suite", "constraint", "mode")]
+    stem = ".".join([*names, run_facts["stamp"]])
     yield output / stem
     yield from (output / f"{stem}-{attempt}" for attempt in itertools.count(2))
 
 
-def _renamed(about: dict[str, Any]) -> dict[str, Any]:
+def _renamed(run_facts: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a ``run.json`` with the present names of keys and values."""
-    tasks = about.get("tasks")
+    tasks = run_facts.get("tasks")
     for task in tasks if isinstance(tasks, list) else []:
         if not isinstance(task, dict):
             continue
@@ -713,7 +729,7 @@ def _renamed(about: dict[str, Any]) -> dict[str, Any]:
         probe = task.get("probe")
         if isinstance(probe, dict) and isinstance(probe.get("head"), str):
             task["probe"] = probe | {"head": _HEADS.get(probe["head"], probe["head"])}
-    return about
+    return run_facts
 
 
 def newest_first(runs: Iterable[Run]) -> list[Run]:
@@ -758,26 +774,10 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):
-        return [_without_surrogates(each) for each in value]
+        return [_without_surrogates(inner) for inner in value]
     if isinstance(value, dict):
-        return {encodable(key): _without_surrogates(each) for key, each in value.items()}
+        return {encodable(key): _without_surrogates(inner) for key, inner in value.items()}
     return value
-
-
-PICKLES = (".pkl", ".pickle", ".joblib")
-#: modules of heads in ``karat.probes.heads``, where earlier versions had them, and the present ones
-MOVED = {
-    "model_tree": "decision_tree",
-    "nested_selection": "estimators",
-    "stacked_training": "adamw",
-}
-
-
-#: classes of the core that were in a module that is an extension now, and where they are
-TABLE_CLASSES = {
-    ("karat.models.automl", name): "karat.models.table_predictor"
-    for name in ("ConstantPredictor", "MatrixPredictor", "PreparedTable", "TablePredictor")
-}
 
 
 class _Unpickler(pickle.Unpickler):
@@ -815,10 +815,10 @@ def load_artifact(
     files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
     if not files:
         folders = [path.name for path in opened.folder.iterdir() if path.is_dir()]
-        known = sorted(set(folders) - set(TAKEN))
+        artifacts = sorted(set(folders) - set(TAKEN))
         raise DataError(
             f'{opened.folder} has no artifact "{name}" of {task}, fold {fold}.'
-            f"{did_you_mean(name, known)} Available: {', '.join(known) or 'none'}."
+            f"{did_you_mean(name, artifacts)} Available: {', '.join(artifacts) or 'none'}."
         )
     loaded = {p.relative_to(folder).as_posix(): _load(p, allow_pickle) for p in files}
     return next(iter(loaded.values())) if len(loaded) == 1 else loaded

@@ -37,6 +37,18 @@ from karat.stats.paired_tests import corrected_t, fold_ratio
 
 #: fold and draw: the same test rows in two runs of one seed on the same data
 Unit = tuple[int, int]
+#: why a run that has scores is not compared on a task
+OTHER_DATA, OTHER_FOLDS, NO_FOLD = "other data", "other folds", "no common fold"
+OTHER_PROBE, OTHER_SPLIT = "other probe", "other split"
+#: the same by the fact in which two questions differ
+DIFFERENCES = {
+    **{"data": OTHER_DATA, "probe": OTHER_PROBE, "missing": OTHER_PROBE, "metric": "other metric"},
+    **dict.fromkeys(("split", "count", "rows"), OTHER_SPLIT),
+    "positive": "other positive class",
+}
+NOT_MEASURED = "not measured"
+#: relative tolerance below which values are equal: means differ in their last bits
+TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -74,13 +86,13 @@ class Side:
 
     def data(self, task: str) -> tuple[str, str]:
         """Return the name and the fingerprint of a task's data, which determine its folds."""
-        about = self.tasks.get(task, {})
-        return str(about.get("dataset", "")), str(about.get("fingerprint", ""))
+        facts = self.tasks.get(task, {})
+        return str(facts.get("dataset", "")), str(facts.get("fingerprint", ""))
 
     def probe(self, task: str) -> tuple[Any, Any] | None:
         """Return a task's probe and its rule for missing vectors; None in old runs."""
-        about = self.tasks.get(task, {})
-        return (about["probe"], about.get("missing")) if "probe" in about else None
+        facts = self.tasks.get(task, {})
+        return (facts["probe"], facts.get("missing")) if "probe" in facts else None
 
     def state(self, task: str, view: View = CLEAN) -> str:
         """Return "ok" if it has a score of a task in a view, or why not."""
@@ -99,13 +111,13 @@ class Side:
     @cached_property
     def answered(self) -> dict[str, dict[View, dict[Unit, Answered]]]:
         """Its scores by task, view and fold; all draws of a corruption belong to one view."""
-        found: dict[str, dict[View, dict[Unit, Answered]]] = {}
+        scores: dict[str, dict[View, dict[Unit, Answered]]] = {}
         for record in self._records:
             for view in record["views"] if record["fold"] is not None else ():
                 if view.get("status", OK) != OK:
                     continue
                 seen = View(view["corruption"], view["severity"])
-                units = found.setdefault(record["task"], {}).setdefault(seen, {})
+                units = scores.setdefault(record["task"], {}).setdefault(seen, {})
                 coverage = view.get("coverage")
                 units[record["fold"], view.get("draw", 0)] = Answered(
                     view["scores"],
@@ -113,7 +125,7 @@ class Side:
                     int(record.get("questions") or 0),
                     int(record.get("train_questions") or 0),
                 )
-        return found
+        return scores
 
     def replicates(self, task: str, view: View = CLEAN) -> dict[int, list[int]]:
         """Return the fits of each fold of a task that have a score in a view, counted from 0.
@@ -122,34 +134,34 @@ class Side:
         replicate=number)`` are the predictions of one; those without a number are of the first.
         """
         fits = self._fits.get(task, {}).get(view, {})
-        return {fold: sorted(own) for fold, own in fits.items()}
+        return {fold: sorted(numbers) for fold, numbers in fits.items()}
 
     def replicate_scores(
         self, task: str, metric: str, view: View = CLEAN
     ) -> dict[int, dict[int, float]]:
         """Return the score of each fit of each fold, by fold and number; the mean over draws."""
-        found: dict[int, dict[int, float]] = {}
-        for fold, own in self._fits.get(task, {}).get(view, {}).items():
-            for number, drawn in own.items():
+        fold_scores: dict[int, dict[int, float]] = {}
+        for fold, fits in self._fits.get(task, {}).get(view, {}).items():
+            for number, drawn in fits.items():
                 values = [scores.get(metric) for scores in drawn]
-                known = [float(value) for value in values if value is not None]
-                if known:
-                    found.setdefault(fold, {})[number] = _mean(known)
-        return found
+                present = [float(value) for value in values if value is not None]
+                if present:
+                    fold_scores.setdefault(fold, {})[number] = _mean(present)
+        return fold_scores
 
     @cached_property
     def _fits(self) -> dict[str, dict[View, dict[int, dict[int, list[dict[str, float | None]]]]]]:
         """The scores of each draw by task, view, fold and number of the fit."""
-        found: dict[str, Any] = {}
+        fits: dict[str, Any] = {}
         for number, record in self._numbered_records:
             for view in record["views"]:
                 if view.get("status", OK) == OK:
                     seen = View(view["corruption"], view["severity"])
-                    folds = found.setdefault(record["task"], {}).setdefault(seen, {})
+                    folds = fits.setdefault(record["task"], {}).setdefault(seen, {})
                     folds.setdefault(record["fold"], {}).setdefault(number, []).append(
                         view["scores"]
                     )
-        return found
+        return fits
 
     @property
     def _numbered_records(self) -> Iterable[tuple[int, dict[str, Any]]]:
@@ -160,15 +172,15 @@ class Side:
 
     @cached_property
     def _states(self) -> dict[str, dict[View, set[str]]]:
-        found: dict[str, dict[View, set[str]]] = {}
+        task_states: dict[str, dict[View, set[str]]] = {}
         for record in self._records:
-            states = found.setdefault(record["task"], {})
+            states = task_states.setdefault(record["task"], {})
             if not record["views"]:
                 states.setdefault(CLEAN, set()).add(simplified_status(record["status"]))
             for view in record["views"]:
                 seen = View(view["corruption"], view["severity"])
                 states.setdefault(seen, set()).add(simplified_status(view.get("status", OK)))
-        return found
+        return task_states
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
@@ -215,48 +227,50 @@ def find_others(run: Run, others: Any = None) -> tuple[list[Run], list[str]]:
     """
     if others is None:
         return _inside(run.folder.resolve().parent, run)
-    given = [others] if isinstance(others, str | Path | Run) else others
-    if not isinstance(given, Iterable):
+    several = [others] if isinstance(others, str | Path | Run) else others
+    if not isinstance(several, Iterable):
         raise DefinitionError(f"with_ must be a run or a list of runs, got {others!r}.")
-    found: list[Run] = []
+    other_runs: list[Run] = []
     notes: list[str] = []
     messages: list[str] = []
-    for each in given:
+    for other in several:
         try:
-            runs, left_out = _named(run, each)
-            found, notes = found + runs, notes + left_out
+            runs, left_out = _named(run, other)
+            other_runs, notes = other_runs + runs, notes + left_out
         except DefinitionError as error:
             messages += error.messages
-    if not found and not messages:
+    if not other_runs and not messages:
         messages.append("no run to compare with; leave with_ out for all in the same folder.")
     if messages:
         raise DefinitionError(*messages)
-    return list({_place(each): each for each in found}.values()), notes
+    return list({_place(other): other for other in other_runs}.values()), notes
 
 
-def _named(run: Run, given: Any) -> tuple[list[Run], list[str]]:
+def _named(run: Run, name_or_run: Any) -> tuple[list[Run], list[str]]:
     """Return a run, or those in a folder of runs, and notes on those that cannot be read."""
-    if not isinstance(given, str | Path | Run):
-        raise DefinitionError(f"a run must be a folder or the name of one, got {given!r}.")
+    if not isinstance(name_or_run, str | Path | Run):
+        raise DefinitionError(f"a run must be a folder or the name of one, got {name_or_run!r}.")
     folder = run.folder.resolve().parent
-    path = given.folder if isinstance(given, Run) else Path(given)
-    tries = [path] if isinstance(given, Run) else [path, folder / path]
-    found = next((each for each in tries if (each / "run.json").is_file()), None)
-    if found is None and any(path.glob("*/run.json")):
+    path = name_or_run.folder if isinstance(name_or_run, Run) else Path(name_or_run)
+    tries = [path] if isinstance(name_or_run, Run) else [path, folder / path]
+    run_folder = next(
+        (candidate for candidate in tries if (candidate / "run.json").is_file()), None
+    )
+    if run_folder is None and any(path.glob("*/run.json")):
         return _inside(path.resolve(), run)
-    if found is None:
-        known = [each.name for each in _run_folders(folder) if each != _place(run)]
-        hint = _near(path.name, known)
+    if run_folder is None:
+        names = [candidate.name for candidate in _run_folders(folder) if candidate != _place(run)]
+        hint = _near(path.name, names)
         raise DefinitionError(f'there is no run "{path}", nor one in {folder.name}.{hint}')
-    if found.resolve() == _place(run):
-        raise DefinitionError(f'"{given}" is the run itself; name another to compare with.')
-    return [find_run(Run(found))], []
+    if run_folder.resolve() == _place(run):
+        raise DefinitionError(f'"{name_or_run}" is the run itself; name another to compare with.')
+    return [find_run(Run(run_folder))], []
 
 
-def _near(name: str, known: list[str]) -> str:
+def _near(name: str, folders: list[str]) -> str:
     """Return a suggestion of a folder, by its whole name or by its model's."""
-    models = {folder.partition(".")[0]: folder for folder in known}
-    hint = did_you_mean(name, known) or did_you_mean(name.partition(".")[0], models)
+    models = {folder.partition(".")[0]: folder for folder in folders}
+    hint = did_you_mean(name, folders) or did_you_mean(name.partition(".")[0], models)
     for model, folder in models.items():
         hint = hint.replace(f'"{model}"', f'"{folder}"')
     return hint
@@ -315,17 +329,17 @@ def find_two(
     readable.
     """
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
-    place = _Pool(several, notes, check_pool(pool))
-    found = [place.find(name) for name in (first, second)]
-    places = [{run.folder.resolve() for run in group} for _, group in found]
+    pool_of_runs = _Pool(several, notes, check_pool(pool))
+    models = [pool_of_runs.find(name) for name in (first, second)]
+    places = [{run.folder.resolve() for run in group} for _, group in models]
     if shared := places[0] & places[1]:
         raise DefinitionError(
-            f'"{found[0][0]}" and "{found[1][0]}" are the same run, {min(shared)}; name two models '
-            f"to compare."
+            f'"{models[0][0]}" and "{models[1][0]}" are the same run, {min(shared)}; name two '
+            f"models to compare."
         )
-    names = _names(found)
+    names = _names(models)
     groups = []
-    for name, (_, group) in zip(names, found, strict=True):
+    for name, (_, group) in zip(names, models, strict=True):
         sides = [Side(_with_table(run), run.folder.resolve().name, name) for run in group]
         groups.append([side.run for side in _readable_sides(sides, notes)])
         firsts = [run for run in groups[-1] if not replicate_of(run.about)]
@@ -336,7 +350,7 @@ def find_two(
         if seeds := {replicate_of(run.about) for run in groups[-1]} - {0}:
             notes.append(f"{name} was fitted with {len(seeds) + 1} seeds: scores are their mean.")
     merged = _merged(groups, names)
-    return [Side(run, run.folder.resolve().name, name) for run, name in merged], place.models
+    return [Side(run, run.folder.resolve().name, name) for run, name in merged], pool_of_runs.models
 
 
 def _with_table(run: Run) -> Run:
@@ -357,8 +371,8 @@ def pooled_sides(runs: Sequence[Run], pool: str = "variant") -> list[Side]:
     """Return each model of the leaderboard as one side; its tasks have the columns' names."""
     pooled = pool_runs(runs, pool)
     sides = []
-    for model in dict.fromkeys(each.model for each in pooled):
-        run = MergedRun([each for each in pooled if each.model == model])
+    for model in dict.fromkeys(part.model for part in pooled):
+        run = MergedRun([part for part in pooled if part.model == model])
         sides.append(Side(run, run.folder.resolve().name, model))
     return sides
 
@@ -372,9 +386,9 @@ class MergedRun(Run):
     """
 
     def __init__(self, parts: Sequence[PooledRun]) -> None:
-        newest = newest_first(each.run for each in parts)
+        newest = newest_first(part.run for part in parts)
         super().__init__(newest[0].folder)
-        age = {id(run): place for place, run in enumerate(reversed(newest))}
+        age = {id(run): position for position, run in enumerate(reversed(newest))}
         self.parts = sorted(parts, key=lambda part: age[id(part.run)])
 
     @cached_property
@@ -394,7 +408,7 @@ class MergedRun(Run):
     @cached_property
     def _jobs(self) -> dict[tuple[str, int | None], list[_Owned]]:
         """The records that count, by column and fold: one for each fit, the first one last."""
-        found: dict[tuple[str, int | None], dict[Any, _Owned]] = {}
+        jobs: dict[tuple[str, int | None], dict[Any, _Owned]] = {}
         for part in self.parts:
             seed = fit_seed(part.run.about)
             for record in part.run.records():
@@ -403,13 +417,13 @@ class MergedRun(Run):
                     continue
                 shift = part.shifts.get(label, 0)
                 fold = None if record["fold"] is None else record["fold"] + shift
-                own = found.setdefault((label, fold), {})
-                if record["status"] not in (DECLINED, ELIMINATED) or seed not in own:
-                    own[seed] = _Owned(part.run, record, label, shift)
-        ran = {label for label, fold in found if fold is not None}
+                by_seed = jobs.setdefault((label, fold), {})
+                if record["status"] not in (DECLINED, ELIMINATED) or seed not in by_seed:
+                    by_seed[seed] = _Owned(part.run, record, label, shift)
+        ran = {label for label, fold in jobs if fold is not None}
         return {
-            (label, fold): sorted(own.values(), key=_Owned.place)
-            for (label, fold), own in found.items()
+            (label, fold): sorted(by_seed.values(), key=_Owned.place)
+            for (label, fold), by_seed in jobs.items()
             if fold is not None or label not in ran
         }
 
@@ -424,8 +438,8 @@ class MergedRun(Run):
     def numbered_records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the records of all fits under the names of the columns, each with its number."""
         for (_, fold), owned in self._jobs.items():
-            for number, each in enumerate(reversed(owned) if fold is not None else ()):
-                yield number, each.renamed()
+            for number, record in enumerate(reversed(owned) if fold is not None else ()):
+                yield number, record.renamed()
 
     def predictions(
         self, task: str, fold: int = 0, view: str = "clean", replicate: int = 0
@@ -441,9 +455,9 @@ class MergedRun(Run):
     def items(self, task: str) -> pd.DataFrame:
         """Return the stored items of a task, of the newest run that has the task."""
         for part in reversed(self.parts):
-            own = next((name for name, label in part.labels.items() if label == task), None)
-            if own is not None:
-                return part.run.items(own)
+            task_name = next((name for name, label in part.labels.items() if label == task), None)
+            if task_name is not None:
+                return part.run.items(task_name)
         raise DataError(f'{self.folder} has no task "{task}".')
 
 
@@ -474,16 +488,16 @@ def _average(owned: Sequence[_Owned]) -> dict[str, Any]:
     if len(owned) == 1:
         return record
     values: dict[Any, dict[str, list[float]]] = {}
-    for each in owned:
-        for view in each.record["views"]:
+    for fit in owned:
+        for view in fit.record["views"]:
             key = (view["corruption"], view["severity"], view.get("draw", 0))
             for name, value in view["scores"].items():
                 if value is not None:
                     values.setdefault(key, {}).setdefault(name, []).append(value)
     views = []
     for view in record["views"]:
-        own = values.get((view["corruption"], view["severity"], view.get("draw", 0)), {})
-        means = {name: sum(each) / len(each) for name, each in own.items()}
+        by_metric = values.get((view["corruption"], view["severity"], view.get("draw", 0)), {})
+        means = {name: sum(fit) / len(fit) for name, fit in by_metric.items()}
         views.append({**view, "scores": {**view["scores"], **means}})
     return {**record, "views": views}
 
@@ -496,11 +510,11 @@ class _Pool:
     name was looked up.
     """
 
-    def __init__(self, given: Sequence[Any], notes: list[str], pool: str) -> None:
-        self.given = given
+    def __init__(self, sources: Sequence[Any], notes: list[str], pool: str) -> None:
+        self.sources = sources
         self.notes = notes
         self.pool = pool
-        self.closed = bool(given) and all(isinstance(run, Run) for run in given)
+        self.closed = bool(sources) and all(isinstance(run, Run) for run in sources)
         self.opened: list[Run] | None = None
         self.models = 2
 
@@ -531,24 +545,24 @@ class _Pool:
             self.opened = _readable_runs(self._open(name), self.notes)
         rows = name_models(self.opened, self.pool)
         self.models = max(self.models, len(set(rows)))
-        found = [run for run, row in zip(self.opened, rows, strict=True) if row == name]
-        for run in () if found else self.opened:
+        matching = [run for run, row in zip(self.opened, rows, strict=True) if row == name]
+        for run in () if matching else self.opened:
             folder = run.folder.resolve().name
             if name in (folder, f"{run.model} ({folder.rpartition('.')[2]})"):
-                found.append(run)
-        if not found:
+                matching.append(run)
+        if not matching:
             self._fail(name, rows)
-        return (name if name in rows else found[0].model), newest_first(found)
+        return (name if name in rows else matching[0].model), newest_first(matching)
 
     def _fail(self, name: str, rows: Sequence[str]) -> NoReturn:
         """Raise an error with the variants of a model, or with the nearest name."""
         opened = self.opened or []
-        own = [row for run, row in zip(opened, rows, strict=True) if run.model == name]
-        variants = list(dict.fromkeys(own))
+        rows_of_model = [row for run, row in zip(opened, rows, strict=True) if run.model == name]
+        variants = list(dict.fromkeys(rows_of_model))
         if variants:
-            shown = ", ".join(f'"{each}"' for each in variants)
+            listed = ", ".join(f'"{variant}"' for variant in variants)
             raise DefinitionError(
-                f'"{name}" has {len(variants)} variants; name one of {shown}, or pool them with '
+                f'"{name}" has {len(variants)} variants; name one of {listed}, or pool them with '
                 f'pool="model" (--pool model).'
             )
         models = sorted(set(rows))
@@ -557,26 +571,26 @@ class _Pool:
         raise DefinitionError(unknown_model(name, models, "the runs have"))
 
     def _open(self, name: str) -> list[Run]:
-        missing = [p for p in self.given if not isinstance(p, Run) and not Path(p).is_dir()]
+        missing = [p for p in self.sources if not isinstance(p, Run) and not Path(p).is_dir()]
         if missing:
             raise DataError(
                 f'there is no run folder "{name}", and the folder {missing[0]}, in which to look '
                 f"for a model of that name, does not exist."
             )
         every: list[Run] = []
-        for run in self.given:
+        for run in self.sources:
             every += [run] if isinstance(run, Run) else open_runs([run], damaged=True)
         return list({run.folder.resolve(): run for run in every}.values())
 
 
-def _names(found: Sequence[tuple[str, list[Run]]]) -> list[str]:
+def _names(models: Sequence[tuple[str, list[Run]]]) -> list[str]:
     """Return the names of the two, with time stamps where these are equal."""
-    names = [name for name, _ in found]
+    names = [name for name, _ in models]
     if names[0] != names[1]:
         return names
-    stamps = [group[0].folder.resolve().name.rpartition(".")[2] for _, group in found]
+    stamps = [group[0].folder.resolve().name.rpartition(".")[2] for _, group in models]
     if stamps[0] == stamps[1]:
-        stamps = [str(group[0].folder) for _, group in found]
+        stamps = [str(group[0].folder) for _, group in models]
     return [f"{name} ({stamp})" for name, stamp in zip(names, stamps, strict=True)]
 
 
@@ -608,14 +622,14 @@ class CannotRestrict(KaratError):
 class CannotCompare(KaratError):
     """A run (``place``) has no predictions for these questions."""
 
-    def __init__(self, place: int, reason: str) -> None:
-        self.place = place
+    def __init__(self, number: int, reason: str) -> None:
+        self.place = number
         super().__init__(reason)
 
 
 @dataclass
 class Cut:
-    """Scores of each run by fold on ``questions`` of those ``asked``.
+    """Scores of each run by fold on ``questions`` of a ``total``.
 
     ``reasons`` tell by metric why a score is missing, ``candidates`` is each run's largest number
     of candidate answers, where recorded.
@@ -623,7 +637,7 @@ class Cut:
 
     scores: list[dict[Unit, dict[str, float | None]]]
     questions: int = 0
-    asked: int = 0
+    total: int = 0
     reasons: dict[str, str] = field(default_factory=dict)
     candidates: list[int] = field(default_factory=list)
 
@@ -642,9 +656,9 @@ def cut_to_common(
         answers = [_read(sides, i, task, view, unit) for i in range(len(sides))]
         rows_of = common_rows(answers, folds)
         cut.questions += len(rows_of[0])
-        cut.asked += folds[0].questions
-        for i, (each, rows) in enumerate(zip(answers, rows_of, strict=True)):
-            part = each.take(rows)
+        cut.total += folds[0].questions
+        for i, (predictions, rows) in enumerate(zip(answers, rows_of, strict=True)):
+            part = predictions.take(rows)
             if part.candidates is not None and len(part):
                 cut.candidates[i] = max(cut.candidates[i], int(part.candidates.max()))
             graded = {name: score(name, part) for name in metrics}
@@ -662,15 +676,15 @@ def common_rows(answers: Sequence[Predictions], folds: Sequence[Answered]) -> li
     >>> [rows.tolist() for rows in common_rows([one, other], folds)]
     [[1], [2]]
     """
-    places = [_places(each, fold) for each, fold in zip(answers, folds, strict=True)]
+    places = [_places(questions, fold) for questions, fold in zip(answers, folds, strict=True)]
     shared = places[0]
-    for each in places[1:]:
-        shared = shared[np.isin(shared, each)]
+    for questions in places[1:]:
+        shared = shared[np.isin(shared, questions)]
     shared = np.sort(shared[shared >= 0])
     rows = []
-    for i, each in enumerate(places):
-        order = np.argsort(each, kind="stable")
-        rows.append(order[np.searchsorted(each[order], shared)])
+    for i, questions in enumerate(places):
+        order = np.argsort(questions, kind="stable")
+        rows.append(order[np.searchsorted(questions[order], shared)])
         if not np.array_equal(answers[i].target[rows[i]], answers[0].target[rows[0]]):
             raise CannotCompare(i, "its folds have other questions")
     return rows
@@ -692,26 +706,12 @@ def _places(answers: Predictions, fold: Answered) -> np.ndarray:
     return places if answers.known is None else np.where(answers.known == 1, places, -1)
 
 
-def _read(sides: Sequence[Side], place: int, task: str, view: View, unit: Unit) -> Predictions:
+def _read(sides: Sequence[Side], number: int, task: str, view: View, unit: Unit) -> Predictions:
     fold, draw = unit
     try:
-        return sides[place].run.predictions(task, fold, replace(view, draw=draw).name)
+        return sides[number].run.predictions(task, fold, replace(view, draw=draw).name)
     except (KaratError, ValueError, KeyError, TypeError) as error:
-        raise CannotCompare(place, f"its predictions of fold {fold} cannot be read") from error
-
-
-#: why a run that has scores is not compared on a task
-OTHER_DATA, OTHER_FOLDS, NO_FOLD = "other data", "other folds", "no common fold"
-OTHER_PROBE, OTHER_SPLIT = "other probe", "other split"
-#: the same by the fact in which two questions differ
-DIFFERENCES = {
-    **{"data": OTHER_DATA, "probe": OTHER_PROBE, "missing": OTHER_PROBE, "metric": "other metric"},
-    **dict.fromkeys(("split", "count", "rows"), OTHER_SPLIT),
-    "positive": "other positive class",
-}
-NOT_MEASURED = "not measured"
-#: relative tolerance below which values are equal: means differ in their last bits
-TIE = 1e-12
+        raise CannotCompare(number, f"its predictions of fold {fold} cannot be read") from error
 
 
 @dataclass(frozen=True)
@@ -767,11 +767,13 @@ class Contest:
 
         Where that is impossible the scores stay and a note gives the reason.
         """
-        while len(there := [i for i, each in enumerate(self.units) if each]) > 1 and not there[0]:
-            units, lost = shared_units([set(self.units[i]) for i in there])
+        while (
+            len(there := [i for i, scores in enumerate(self.units) if scores]) > 1 and not there[0]
+        ):
+            units, left_out = shared_units([set(self.units[i]) for i in there])
             try:
-                if lost:
-                    raise CannotCompare(lost[0], NO_FOLD)
+                if left_out:
+                    raise CannotCompare(left_out[0], NO_FOLD)
                 self._cut(there, units, metrics)
                 return
             except CannotCompare as error:
@@ -786,20 +788,20 @@ class Contest:
             return
 
     def _cut(self, there: list[int], units: list[Unit], metrics: Sequence[str]) -> None:
-        made = cut_to_common([self.sides[i] for i in there], self.task, self.view, units, metrics)
+        cut = cut_to_common([self.sides[i] for i in there], self.task, self.view, units, metrics)
         self._note_folds(
             self.about, [_folds(answers) for answers in self.units], len(_folds(units))
         )
-        for place, scores in zip(there, made.scores, strict=True):
-            old = self.units[place]
-            self.units[place] = {u: replace(old[u], scores=scores[u]) for u in units}
-        self.questions = (made.questions, made.asked)
-        few, most = min(made.candidates), max(made.candidates)
+        for number, scores in zip(there, cut.scores, strict=True):
+            old = self.units[number]
+            self.units[number] = {u: replace(old[u], scores=scores[u]) for u in units}
+        self.questions = (cut.questions, cut.total)
+        few, most = min(cut.candidates), max(cut.candidates)
         self._note(
-            f"compared on the {made.questions:,} of {made.asked:,} questions that all "
+            f"compared on the {cut.questions:,} of {cut.total:,} questions that all "
             f"{len(there)} runs can answer."
         )
-        for reason in made.reasons.values():
+        for reason in cut.reasons.values():
             self._note(reason)
         if few < most:
             self._note(f"the runs choose answers from {few:,} to {most:,} candidate items.")
@@ -812,18 +814,18 @@ class Contest:
     def score(self, metric: str, higher: bool) -> Round:
         """Return the values of a metric on the folds that all runs have, and their ranks."""
         tables = [_scored(units, metric) for units in self.units]
-        shared, lost = shared_units([set(table) for table in tables])
+        shared, left_out = shared_units([set(table) for table in tables])
         whole = [set(table) for table in tables] == [set(units) for units in self.units]
         states = list(self.states)
         for i, units in enumerate(self.units):
             if states[i] == OK and not tables[i]:
                 measured = any(metric in fold.scores for fold in units.values())
                 states[i] = FAILED if measured else NOT_MEASURED
-        for i in lost:
+        for i in left_out:
             states[i], tables[i] = NO_FOLD, {}
         count = len(_folds(shared))
-        about = self.about if whole else f"{self.about}, {metric}"
-        self._note_folds(about, [_folds(table) for table in tables], count)
+        subject = self.about if whole else f"{self.about}, {metric}"
+        self._note_folds(subject, [_folds(table) for table in tables], count)
         folds = [_by_fold(table, shared) for table in tables]
         values = [_mean([table[unit] for unit in shared]) if table else np.nan for table in tables]
         others = [i for i, table in enumerate(tables) if i and table]
@@ -839,7 +841,7 @@ class Contest:
         ]
         return Round(metric, higher, values, ranks, states, coverage, count, best, difference)
 
-    def _note_folds(self, about: str, held: Sequence[set[int]], shared: int) -> None:
+    def _note_folds(self, subject: str, held: Sequence[set[int]], shared: int) -> None:
         union = set().union(*held)
         lacking = [
             f"{side.model} lacks {', '.join(map(str, sorted(union - folds)))}"
@@ -848,14 +850,14 @@ class Contest:
         ]
         if lacking:
             shared_by_all = f"compared on the {shared} of {len(union)} folds that all have"
-            self.notes.append((about, f"{shared_by_all}; {'; '.join(lacking)}."))
+            self.notes.append((subject, f"{shared_by_all}; {'; '.join(lacking)}."))
 
     def _interval(self, differences: np.ndarray, shared: list[Unit]) -> tuple[float, float]:
         """Return the interval of the mean difference; NaN if it is equal in all folds."""
         if len(differences) < 2 or np.ptp(differences) <= TIE:
             return np.nan, np.nan
-        found = corrected_t(differences, self.ratio(shared))
-        return float(found.low), float(found.high)
+        test = corrected_t(differences, self.ratio(shared))
+        return float(test.low), float(test.high)
 
     def ratio(self, shared: Iterable[Unit]) -> float:
         """Return n_test / n_train of some folds; see ``fold_ratio``."""
@@ -895,13 +897,13 @@ def shared_units(held: Sequence[set[Unit]]) -> tuple[list[Unit], list[int]]:
     there = [i for i, units in enumerate(held) if units]
     if not there:
         return [], []
-    shared, lost = held[there[0]], []
+    shared, left_out = held[there[0]], []
     for i in sorted(there[1:], key=lambda i: -len(held[i] & held[there[0]])):
         if shared & held[i]:
             shared = shared & held[i]
         else:
-            lost.append(i)
-    return sorted(shared), sorted(lost)
+            left_out.append(i)
+    return sorted(shared), sorted(left_out)
 
 
 def rank_values(values: Sequence[float], higher: bool) -> list[int | None]:
@@ -915,11 +917,12 @@ def rank_values(values: Sequence[float], higher: bool) -> list[int | None]:
     [None, None]
     """
     signed = np.array(values) * (1 if higher else -1)
-    known = signed[~np.isnan(signed)]
-    if len(known) < 2:
+    present = signed[~np.isnan(signed)]
+    if len(present) < 2:
         return [None] * len(signed)
     return [
-        None if np.isnan(v) else 1 + int((known - v > TIE * max(1.0, abs(v))).sum()) for v in signed
+        None if np.isnan(v) else 1 + int((present - v > TIE * max(1.0, abs(v))).sum())
+        for v in signed
     ]
 
 
@@ -943,8 +946,8 @@ def _folds(units: Iterable[Unit]) -> set[int]:
 
 
 def _scored(units: dict[Unit, Answered], metric: str) -> dict[Unit, float]:
-    found = {unit: answer.scores.get(metric) for unit, answer in units.items()}
-    return {unit: float(value) for unit, value in found.items() if value is not None}
+    scores = {unit: answer.scores.get(metric) for unit, answer in units.items()}
+    return {unit: float(value) for unit, value in scores.items() if value is not None}
 
 
 def _by_fold(table: dict[Unit, float], shared: Sequence[Unit]) -> np.ndarray:

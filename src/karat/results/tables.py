@@ -64,6 +64,40 @@ DECLINED = "Declined: "
 ELIMINATED = "eliminated"
 #: epoch of a final score; scores during training have the epochs 1, 2, ...
 FINAL_EPOCH = -1
+Check = Callable[[Any], bool]
+_STATUS = frozenset({"ok", "declined", ELIMINATED, *FAILURES})
+_TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
+#: the keys every record has
+NEEDED = (
+    *("spec", "model", "task", "fold", "repeat", "seed", "metric", "status", "info"),
+    *("views", "notes", "history", "utc"),
+)
+FOLDER = "items"
+#: longer texts are cut
+TEXT_LENGTH = 500
+#: size of a file; beyond it, only evenly spaced items are kept
+MAX_BYTES = 2_000_000
+#: later columns of a wide table are left out
+MAX_COLUMNS = 100
+#: a file that is larger when decompressed is not read
+MAX_READ = 200_000_000
+#: columns added to those of the data
+GROUP, LENGTH, ANSWER = "group", "characters", "answer"
+#: parts of a license that forbid copies of the data
+FORBIDDEN = (
+    *("non-redistribut", "not redistribut", "no redistribut", "not be redistribut"),
+    *(
+        "proprietary",
+        "confidential",
+        "all rights reserved",
+        "the copyright of",
+        "competition's rules",
+    ),
+)
+#: rows from which the size of a table is estimated, unless it has few cells
+_SAMPLE, _SMALL = 500, 50_000
+#: why a run without a reason has no item table, and how to get it
+ABSENT = "made with --no-items or an earlier version; run it again, or add them with --resume"
 
 
 def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -91,41 +125,45 @@ def score_rows(
             yield *seen, name, value
 
 
-def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def results_table(
+    run_facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> pd.DataFrame:
     """Return one row per job and view, including failed and declined jobs."""
-    table = pd.DataFrame(results_columns(about, records))
+    table = pd.DataFrame(results_columns(run_facts, records))
     return table.astype({name: "Int64" for name in WHOLE_COLUMNS})
 
 
 def results_columns(
-    about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    run_facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> dict[str, list[Any]]:
     """Return the columns of ``results_table``; empty cells are None."""
     none: list[Mapping[str, Any]] = [{"corruption": "", "severity": 0.0, "scores": {}}]
     pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (record, view)
-        for record in expand_folds(about, records)
+        for record in expand_folds(run_facts, records)
         for view in record["views"] or none
     ]
     batches = sorted({int(size) for r in records for size in r.get("inference", {})})
-    planned = {name for task in about["tasks"] for name in task["metrics"] if name != "?"}
+    planned = {name for task in run_facts["tasks"] for name in task["metrics"] if name != "?"}
     scores = [view["scores"] for _, view in pairs]
     metrics = sorted(planned.union(*set(map(tuple, scores))))
     usage = USAGE_COLUMNS if any("tokens" in record for record in records) else ()
     counts = [n for n in COUNT_COLUMNS if n not in usage and any(n in r for r in records)]
     usage = (*usage, *counts)
-    found = {
-        **_of_jobs(about, [record for record, _ in pairs], usage),
+    cells = {
+        **_of_jobs(run_facts, [record for record, _ in pairs], usage),
         **_of_views(pairs),
-        **{name: [each.get(name) for each in scores] for name in metrics},
+        **{name: [view_scores.get(name) for view_scores in scores] for name in metrics},
         **{f"inference_{n}_seconds": _inference(pairs, str(n)) for n in batches},
     }
     timings = [f"inference_{size}_seconds" for size in batches]
     columns = (*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *usage, *timings)
-    return {name: found[name] for name in columns}
+    return {name: cells[name] for name in columns}
 
 
-def amlb_columns(about: Mapping[str, Any], every: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+def amlb_columns(
+    run_facts: Mapping[str, Any], every: Mapping[str, list[Any]]
+) -> dict[str, list[Any]]:
     """Return the columns of the AutoML Benchmark for one row per job, of ``results_columns``.
 
     The row of a job is that of the clean data; the parameters are those of its files, a Python
@@ -133,14 +171,18 @@ def amlb_columns(about: Mapping[str, Any], every: Mapping[str, list[Any]]) -> di
     """
     jobs: dict[tuple[Any, ...], int] = {}
     views = zip(every["task"], every["fold"], every["corruption"], every["status"], strict=True)
-    for place, (task, fold, corruption, _) in enumerate(views):
+    for row, (task, fold, corruption, _) in enumerate(views):
         if not corruption:
-            jobs.setdefault((task, fold), place)
-    known = {*KARAT_COLUMNS, *USAGE_COLUMNS, *COUNT_COLUMNS}
-    names = [each for each in every if each not in known and not each.startswith("inference_")]
-    params = repr(about["params"]) if about["params"] else ""
-    columns = {name: [every[name][place] for place in jobs.values()] for name in names}
-    states = [every["status"][place] for place in jobs.values()]
+            jobs.setdefault((task, fold), row)
+    own_columns = {*KARAT_COLUMNS, *USAGE_COLUMNS, *COUNT_COLUMNS}
+    names = [
+        column
+        for column in every
+        if column not in own_columns and not column.startswith("inference_")
+    ]
+    params = repr(run_facts["params"]) if run_facts["params"] else ""
+    columns = {name: [every[name][row] for row in jobs.values()] for name in names}
+    states = [every["status"][row] for row in jobs.values()]
     columns["params"] = [params] * len(jobs)
     # the metrics of a task whose data could not be read are unknown
     columns["metric"] = ["" if name == "?" else name for name in columns["metric"]]
@@ -156,10 +198,10 @@ def _inference(pairs: Sequence[tuple[Mapping[str, Any], Any]], size: str) -> lis
 
 
 def expand_folds(
-    about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    run_facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the records; the record of a task that never ran is repeated for each planned fold."""
-    folds = {task["name"]: task.get("folds") or [None] for task in about["tasks"]}
+    folds = {task["name"]: task.get("folds") or [None] for task in run_facts["tasks"]}
     for record in records:
         if record["fold"] is not None:
             yield record
@@ -167,29 +209,29 @@ def expand_folds(
             yield from ({**record, "fold": fold} for fold in folds.get(record["task"], [None]))
 
 
-def eliminated_by(about: Mapping[str, Any]) -> str:
+def eliminated_by(run_facts: Mapping[str, Any]) -> str:
     """Return when and why the model of a run was eliminated in a race, or an empty string."""
-    race = about.get("race")
-    found = race.get("exit") if isinstance(race, Mapping) else None
-    is_eliminated = isinstance(found, Mapping) and found.get("reason") == ELIMINATED
-    return str(found.get("text") or ELIMINATED) if is_eliminated else ""  # type: ignore[union-attr]
+    race = run_facts.get("race")
+    exit_facts = race.get("exit") if isinstance(race, Mapping) else None
+    is_eliminated = isinstance(exit_facts, Mapping) and exit_facts.get("reason") == ELIMINATED
+    return str(exit_facts.get("text") or ELIMINATED) if is_eliminated else ""  # type: ignore[union-attr]
 
 
 def eliminated_records(
-    about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    run_facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Yield a record for each planned job that was not run because the model was eliminated.
 
     These records have no file: they follow from run.json.
     """
-    if not (info := eliminated_by(about)):
+    if not (info := eliminated_by(run_facts)):
         return
-    known = {(record["task"], record["fold"]) for record in records}
-    for task in about["tasks"]:
-        for fold in task["folds"] if (task["name"], None) not in known else ():
-            if (task["name"], fold) not in known:
+    recorded = {(record["task"], record["fold"]) for record in records}
+    for task in run_facts["tasks"]:
+        for fold in task["folds"] if (task["name"], None) not in recorded else ():
+            if (task["name"], fold) not in recorded:
                 yield {
-                    **{"spec": "", "model": about["model"], "task": task["name"], "fold": fold},
+                    **{"spec": "", "model": run_facts["model"], "task": task["name"], "fold": fold},
                     **{"kind": task.get("kind", ""), "metric": task["metrics"][0], "seed": None},
                     **{"status": ELIMINATED, "info": info, "repeat": None, "utc": ""},
                     **{"views": [], "notes": [], "history": []},
@@ -197,13 +239,13 @@ def eliminated_records(
 
 
 def _of_jobs(
-    about: Mapping[str, Any], records: Sequence[Mapping[str, Any]], usage: Sequence[str]
+    run_facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]], usage: Sequence[str]
 ) -> dict[str, Any]:
     """Return the columns of the run and of its jobs."""
-    datasets = {task["name"]: task.get("id") or task["dataset"] for task in about["tasks"]}
-    constant = {name: about[name] for name in ("constraint", "mode", "version")}
-    constant["params"] = json.dumps(about["params"]) if about["params"] else ""
-    constant["tag"] = about.get("tag") or f"karat-{about['karat']}"
+    datasets = {task["name"]: task.get("id") or task["dataset"] for task in run_facts["tasks"]}
+    constant = {name: run_facts[name] for name in ("constraint", "mode", "version")}
+    constant["params"] = json.dumps(run_facts["params"]) if run_facts["params"] else ""
+    constant["tag"] = run_facts.get("tag") or f"karat-{run_facts['karat']}"
     keys = {name: name for name in (*KARAT_COLUMNS, *usage, "task", "fold", "metric")}
     keys |= {"framework": "model", "utc": "utc", "seed": "seed", "models": "models"}
     keys["duration"] = "fit_seconds"
@@ -229,8 +271,8 @@ def _of_views(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> d
     views = [view for _, view in pairs]
     sources: list[Mapping[str, Any]] = [record for record, _ in pairs]
     if any(view.get("info") for view in views):  # then each view has its own status
-        failed = [any(each.get("info") for each in record["views"]) for record in sources]
-        sources = [v if own else r for own, (r, v) in zip(failed, pairs, strict=True)]
+        failed = [any(job_view.get("info") for job_view in record["views"]) for record in sources]
+        sources = [v if has_own else r for has_own, (r, v) in zip(failed, pairs, strict=True)]
     info = [source["info"] for source in sources]
     if any(view.get("reasons") for view in views):
         reasons = [list(view.get("reasons", {}).values()) for view in views]
@@ -274,8 +316,8 @@ def _csv_cells(values: Sequence[Any], whole: bool = False) -> list[str]:
         return ["" if text == "nan" else text for text in texts] if "nan" in texts else texts
     if len(kinds - {type(None)}) > 1:
         return list(map(_csv_cell, values))
-    known = {value: _csv_cell(value) for value in set(values)}
-    return [known[value] for value in values]
+    cell_of = {value: _csv_cell(value) for value in set(values)}
+    return [cell_of[value] for value in values]
 
 
 def _csv_cell(value: Any) -> str:
@@ -283,8 +325,6 @@ def _csv_cell(value: Any) -> str:
 
 
 # -- reading run.json and records ---------------------------------------------------------------
-
-Check = Callable[[Any], bool]
 
 
 def parse_stored_json(content: str | bytes) -> Any:
@@ -299,9 +339,9 @@ def json_value(value: Any) -> Any:
     {'limit': 'nan', 'sizes': [1, 2]}
     """
     if isinstance(value, Mapping):
-        return {str(key): json_value(each) for key, each in value.items()}
+        return {str(key): json_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [json_value(each) for each in value]
+        return [json_value(inner) for inner in value]
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
@@ -311,29 +351,29 @@ def json_value(value: Any) -> Any:
 def read_json_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file."""
     try:
-        found = parse_stored_json(read_regular(path))
+        content = parse_stored_json(read_regular(path))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(f"cannot read {path}: it is no JSON object.")
-    return found
+    return content
 
 
-def check_about(about: Mapping[str, Any]) -> str:
+def check_about(run_facts: Mapping[str, Any]) -> str:
     """Return the first key of a ``run.json`` that is missing or wrong, or an empty string."""
-    if wrong := _first_wrong(about, _ABOUT, ("model", "tasks")):
+    if wrong := _first_wrong(run_facts, _ABOUT, ("model", "tasks")):
         return wrong
-    for number, task in enumerate(about["tasks"]):
+    for number, task in enumerate(run_facts["tasks"]):
         if wrong := _first_wrong(task, _TASK, ("name", "metrics")):
             return f"tasks.{number}.{wrong}"
-    names = [task["name"] for task in about["tasks"]]
+    names = [task["name"] for task in run_facts["tasks"]]
     return "" if len(set(names)) == len(names) else "tasks (two have the same name)"
 
 
 def without_wrong_facts(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a ``run.json`` or one of its tasks without wrong facts that are only shown."""
-    shown = {key: check(value[key]) for key, check in _SHOWN.items() if key in value}
-    return {key: each for key, each in value.items() if shown.get(key, True)}
+    is_right = {key: check(value[key]) for key, check in _SHOWN.items() if key in value}
+    return {key: fact for key, fact in value.items() if is_right.get(key, True)}
 
 
 def check_record(record: Mapping[str, Any]) -> str:
@@ -453,8 +493,8 @@ def _is_give_away(value: Any) -> bool:
 def _is_observed(value: Any) -> bool:
     """Return whether a value is statistics of vectors: counts, and three norms."""
     return isinstance(value, dict) and all(
-        _list_of(_is_number, 0, 3)(each) if name == "lengths" else _is_count(each)
-        for name, each in value.items()
+        _list_of(_is_number, 0, 3)(fact) if name == "lengths" else _is_count(fact)
+        for name, fact in value.items()
     )
 
 
@@ -471,9 +511,6 @@ def _is_split(value: Any) -> bool:
         and _is_any_text(value.get("rows", ""))
     )
 
-
-_STATUS = frozenset({"ok", "declined", ELIMINATED, *FAILURES})
-_TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
 
 _ABOUT: dict[str, Check] = {
     **dict.fromkeys(("constraint", "mode", "stamp", "karat"), _is_text),
@@ -497,7 +534,7 @@ _TASK: dict[str, Check] = {
     "roles": _list_of(_is_text),
     "metrics": lambda value: bool(value) and _list_of(_is_text)(value),
     "folds": _list_of(_is_count),
-    "higher_is_better": _object_of(lambda each: isinstance(each, bool)),
+    "higher_is_better": _object_of(lambda value: isinstance(value, bool)),
     "duplicate_rows": _list_of(_is_count, 2),
     "entities": _is_shared,
     "give_away": _is_give_away,
@@ -515,11 +552,6 @@ _SHOWN: dict[str, Check] = {
     "versions": _object_of(_none_or(_is_text)),
     "about": _is_object,
 }
-#: the keys every record has
-NEEDED = (
-    *("spec", "model", "task", "fold", "repeat", "seed", "metric", "status", "info"),
-    *("views", "notes", "history", "utc"),
-)
 _RECORD: dict[str, Check] = {
     **dict.fromkeys(("spec", "model", "metric", "info", "utc", "kind"), _is_text),
     **dict.fromkeys(("fold", "repeat", "dimensions", "vector_bytes"), _none_or(_is_count)),
@@ -555,33 +587,6 @@ _STEP: dict[str, Check] = {"epoch": _is_integer, "metric": _is_text, "value": _n
 
 
 # -- item tables ----------------------------------------------------------------------------
-
-FOLDER = "items"
-#: longer texts are cut
-TEXT_LENGTH = 500
-#: size of a file; beyond it, only evenly spaced items are kept
-MAX_BYTES = 2_000_000
-#: later columns of a wide table are left out
-MAX_COLUMNS = 100
-#: a file that is larger when decompressed is not read
-MAX_READ = 200_000_000
-#: columns added to those of the data
-GROUP, LENGTH, ANSWER = "group", "characters", "answer"
-#: parts of a license that forbid copies of the data
-FORBIDDEN = (
-    *("non-redistribut", "not redistribut", "no redistribut", "not be redistribut"),
-    *(
-        "proprietary",
-        "confidential",
-        "all rights reserved",
-        "the copyright of",
-        "competition's rules",
-    ),
-)
-#: rows from which the size of a table is estimated, unless it has few cells
-_SAMPLE, _SMALL = 500, 50_000
-#: why a run without a reason has no item table, and how to get it
-ABSENT = "made with --no-items or an earlier version; run it again, or add them with --resume"
 
 
 class NoItems(DataError):
@@ -631,13 +636,13 @@ def has_one_item_each(data: Dataset) -> bool:
     return len(data.fields) == 1 and len(data.mentions(data.fields[0]).rows) == len(data)
 
 
-def copying_forbidden(about: Mapping[str, str]) -> bool:
+def copying_forbidden(data_facts: Mapping[str, str]) -> bool:
     """Return whether the license of a dataset forbids copies of its items; unknown ones do not.
 
     >>> copying_forbidden({"license": "Proprietary"}), copying_forbidden({})
     (True, False)
     """
-    terms = f"{about.get('license', '')} {about.get('openml_license', '')}".lower()
+    terms = f"{data_facts.get('license', '')} {data_facts.get('openml_license', '')}".lower()
     return any(part in terms for part in FORBIDDEN)
 
 
@@ -673,8 +678,8 @@ def make_item_table(data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTE
 def _fitting_rows(tested: np.ndarray, packed: Any, max_bytes: int) -> np.ndarray:
     """Return the rows, or as many evenly spaced ones as probably fit."""
     sample = _spaced(tested, _SAMPLE)
-    each = len(packed(sample)) / len(sample)
-    return _spaced(tested, int(max_bytes / each))
+    row_bytes = len(packed(sample)) / len(sample)
+    return _spaced(tested, int(max_bytes / row_bytes))
 
 
 def _spaced(rows: np.ndarray, most: int) -> np.ndarray:
@@ -686,7 +691,10 @@ def _spaced(rows: np.ndarray, most: int) -> np.ndarray:
 def _item_cells(column: np.ndarray) -> list[Any]:
     """Return cells as the csv module is to write them: numbers as short texts, missing as None."""
     if column.dtype.kind == "f":
-        return [None if math.isnan(cell) else f"{cell:.8g}" for cell in column.tolist()]
+        texts: list[str | None] = list(map("{:.8g}".format, column.tolist()))
+        for row in np.flatnonzero(np.isnan(column)).tolist():
+            texts[row] = None
+        return texts
     cells: list[Any] = column.tolist()
     return [None if cell is pd.NA else cell for cell in cells] if column.dtype == object else cells
 
@@ -694,20 +702,25 @@ def _item_cells(column: np.ndarray) -> list[Any]:
 def _cells(data: Dataset) -> dict[str, np.ndarray]:
     """Return the columns of a table, or the texts of each field, and what else is known."""
     if data.modality == "table" and has_one_item_each(data):
-        shown = data.frame().iloc[:, :MAX_COLUMNS]
-        found = {encodable(str(name)): _written(shown[name]) for name in shown.columns}
+        table = data.frame().iloc[:, :MAX_COLUMNS]
+        cells = {encodable(str(name)): _written(table[name]) for name in table.columns}
     else:
         texts = {name: _texts(data, name) for name in data.fields}
-        found = {name: _written(pd.Series(each, dtype=object)) for name, each in texts.items()}
+        cells = {
+            name: _written(pd.Series(field_texts, dtype=object))
+            for name, field_texts in texts.items()
+        }
         if data.modality == "text":
-            lengths = [np.fromiter(map(len, each), np.int64) for each in texts.values()]
-            found.setdefault(LENGTH, np.sum(lengths, axis=0))
+            lengths = [
+                np.fromiter(map(len, field_texts), np.int64) for field_texts in texts.values()
+            ]
+            cells.setdefault(LENGTH, np.sum(lengths, axis=0))
     if data.kind == "items" and data.target is not None:
         answers = data.items.index.get_indexer(pd.Index(data.target, tupleize_cols=False))
-        found.setdefault(ANSWER, _written(pd.Series(_named(data, answers), dtype=object)))
+        cells.setdefault(ANSWER, _written(pd.Series(_named(data, answers), dtype=object)))
     if data.group is not None:
-        found.setdefault(GROUP, _written(pd.Series(data.group)))
-    return found
+        cells.setdefault(GROUP, _written(pd.Series(data.group)))
+    return cells
 
 
 def _texts(data: Dataset, field: str) -> list[str]:
@@ -735,8 +748,8 @@ def _written(column: pd.Series) -> Any:
     if _is_plain(cells):
         return np.array(cells, dtype=object)
     texts = [
-        None if lost else cut_text(encodable(str(cell)), TEXT_LENGTH)
-        for lost, cell in zip(column.isna().tolist(), cells, strict=True)
+        None if is_missing else cut_text(encodable(str(cell)), TEXT_LENGTH)
+        for is_missing, cell in zip(column.isna().tolist(), cells, strict=True)
     ]
     return np.array(texts, dtype=object)
 
@@ -790,8 +803,8 @@ def describe_item(item: pd.Series, width: int) -> str:
     'age: 31 · city: Rome'
     """
     cells = [pair for pair in item.items() if pair[0] not in (LENGTH, GROUP, ANSWER)]
-    shown = {name: value for name, value in cells if value != ""}
-    if len(cells) == 1 and shown:
-        return cut_text(" ".join(next(iter(shown.values())).split()), width)
-    text = " · ".join(f"{name}: {' '.join(value.split())}" for name, value in shown.items())
+    filled = {name: value for name, value in cells if value != ""}
+    if len(cells) == 1 and filled:
+        return cut_text(" ".join(next(iter(filled.values())).split()), width)
+    text = " · ".join(f"{name}: {' '.join(value.split())}" for name, value in filled.items())
     return cut_text(text, width)

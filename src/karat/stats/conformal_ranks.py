@@ -112,12 +112,12 @@ def next_rank_bounds(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ([1.0], [5.0])
     """
     low, high = np.full((2, len(ranks)), np.nan)
-    for place, row in enumerate(ranks):
+    for position, row in enumerate(ranks):
         ordered = np.sort(row[~np.isnan(row)])
         if len(ordered) >= FEWEST_SEEN:
             below, above = tail_counts(len(ordered))
-            low[place] = np.floor(ordered[below - 1] + 1e-9)
-            high[place] = np.ceil(ordered[-above] - 1e-9)
+            low[position] = np.floor(ordered[below - 1] + 1e-9)
+            high[position] = np.ceil(ordered[-above] - 1e-9)
     return low, high
 
 
@@ -143,19 +143,19 @@ def alike_rank_bounds(
     low, high = np.full((2, len(ranks)), np.nan)
     last = np.count_nonzero((~np.isnan(ranks)).any(axis=1))
     candidates, alike = np.arange(1, last + 0.5, 0.5), (facts == wanted).all(axis=1)
-    for place, row in enumerate(ranks):
+    for position, row in enumerate(ranks):
         taken = ~np.isnan(row)
         if np.count_nonzero(taken & alike) >= FEWEST_SEEN:
             described = np.vstack([facts[taken], wanted])
             inside = candidates[_conforms(row[taken], described, candidates)]
-            low[place], high[place] = np.floor(inside.min()), np.ceil(inside.max())
+            low[position], high[position] = np.floor(inside.min()), np.ceil(inside.max())
     return low, high
 
 
 def _conforms(ranks: np.ndarray, facts: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """Return which ranks of a new task, the last one, are not too far out for one model."""
-    known = np.broadcast_to(ranks[:, None], (len(ranks), len(candidates)))
-    distances = _distances(np.vstack([known, candidates]), facts)
+    observed = np.broadcast_to(ranks[:, None], (len(ranks), len(candidates)))
+    distances = _distances(np.vstack([observed, candidates]), facts)
     seen, new = distances[:-1], distances[-1]
     below, above = tail_counts(len(seen))
     # equal distances count as farther out: the new one is kept
@@ -168,9 +168,9 @@ def _distances(ranks: np.ndarray, facts: np.ndarray) -> np.ndarray:
 
     ``ranks`` are tasks × candidates.
     """
-    known = np.column_stack([np.ones(len(facts)), facts])
+    design = np.column_stack([np.ones(len(facts)), facts])
     penalty = np.diag([1e-9, *[_PLACE_TASKS] * facts.shape[1]])
-    fit = known @ np.linalg.solve(known.T @ known + penalty, known.T)
+    fit = design @ np.linalg.solve(design.T @ design + penalty, design.T)
     apart = (ranks - fit @ ranks) / (1 - np.diag(fit))[:, None]
     sizes = np.abs(apart)
     alike = (facts[:, None] == facts).all(axis=2).astype(float)
@@ -192,8 +192,8 @@ def first_shares(ranks: np.ndarray) -> np.ndarray:
     """
     taken = ~np.isnan(ranks)
     counts = taken.sum(axis=1)
-    known = np.where(taken, ranks, np.inf)
-    best = (known == known.min(axis=0)) & taken
+    taken_ranks = np.where(taken, ranks, np.inf)
+    best = (taken_ranks == taken_ranks.min(axis=0)) & taken
     credit = best / np.maximum(best.sum(axis=0), 1)
     share = np.full(len(ranks), 1 / max(len(ranks), 1))
     for _ in range(_STEPS):

@@ -121,7 +121,7 @@ def _noise_of_repeats(
     freedom are those of this part of the variance, after Satterthwaite.
     """
     parts = [_fits_and_squares(rows[:, repeats == number]) for number in np.unique(repeats)]
-    counts, squares = (np.array(each) for each in zip(*parts, strict=True))
+    counts, squares = (np.array(values) for values in zip(*parts, strict=True))
     used, fits = (counts > 0).sum(axis=0), counts.sum(axis=0)
     freedom = (fits - used).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -175,10 +175,16 @@ def noise_of_seeds(
     """Return the noise of pairs of models that were fitted with several seeds on the same items.
 
     ``of_items`` is the variance of each pair's mean difference over items. What the seeds add to
-    it is the variance of both models' means over seeds, less the part that the items show already.
+    it is the variance of both models' means over seeds, less the part that the items show already:
+    nothing if all seeds have the same score.
+
+    >>> noises, pairs = [SeedNoise(0.0, 0.1, 2), SeedNoise()], (np.array([0]), np.array([1]))
+    >>> noise_of_seeds(noises, pairs, np.array([0.5])).variance.tolist()
+    [0.5]
     """
     variance = np.array([noise.variance for noise in noises])
     expected = np.array([noise.of_items for noise in noises])
+    fitted_again = np.array([noise.freedom > 0 for noise in noises])
     freedom = np.array([max(noise.freedom, 1) for noise in noises], dtype=float)
     one, other = pairs
     seeds = variance[one] + variance[other]
@@ -186,8 +192,9 @@ def noise_of_seeds(
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = variance[one] ** 2 / freedom[one] + variance[other] ** 2 / freedom[other]
         whole = of_items + added
-        found = np.where(squares > 0, whole**2 / squares, MANY)
-    return FitNoise(np.where(seeds > 0, whole, np.nan), np.minimum(found, MANY))
+        bounded = np.where(squares > 0, whole**2 / squares, MANY)
+    seen = fitted_again[one] | fitted_again[other]
+    return FitNoise(np.where(seen, whole, np.nan), np.minimum(bounded, MANY))
 
 
 def moderated(noise: FitNoise, of_items: np.ndarray, models: int) -> FitNoise:

@@ -31,6 +31,19 @@ FRIEDMAN, SKILLINGS_MACK = "Friedman", "Skillings-Mack"
 WILCOXON = "Wilcoxon, Holm"
 #: pairs per block, which bounds memory whatever the number of models
 BLOCK = 4096
+#: draws from a posterior, and their seed
+DRAWS = 50_000
+SEED = 0
+#: weight of the prior, in tasks; it assumes that both are equal
+PRIOR = 0.5
+#: numbers per block
+BAYES_BLOCK = 2_000_000
+#: what 80 % power at 5 % adds up to, in standard errors, and what the t distribution adds in pairs
+_REACH, _SMALL = 1.959963985 + 0.841621234, 1.959963985**2 / 2
+#: numbers from which the normal approximation is used
+_MANY = 2_000
+#: quantiles of the variance over which the power is averaged
+_QUANTILES = 64
 
 
 def holm(p: Any) -> np.ndarray:
@@ -42,12 +55,12 @@ def holm(p: Any) -> np.ndarray:
     [0.03, 0.06, 0.06]
     """
     result = np.array(p, dtype=float)
-    known = ~np.isnan(result)
-    values = result[known]
+    tested = ~np.isnan(result)
+    values = result[tested]
     order = np.argsort(values)  # the order of equal values changes nothing
     scaled = values[order] * np.arange(len(values), 0, -1)
     values[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    result[known] = values
+    result[tested] = values
     return result
 
 
@@ -60,9 +73,9 @@ def benjamini_hochberg(p: Any) -> np.ndarray:
     [0.03, 0.04, 0.04]
     """
     result = np.array(p, dtype=float)
-    (known,) = np.nonzero(~np.isnan(result))
-    falling = known[np.argsort(-result[known], kind="stable")]
-    shares = result[falling] * len(known) / np.arange(len(known), 0, -1)
+    (tested,) = np.nonzero(~np.isnan(result))
+    falling = tested[np.argsort(-result[tested], kind="stable")]
+    shares = result[falling] * len(tested) / np.arange(len(tested), 0, -1)
     result[falling] = np.minimum(np.minimum.accumulate(shares), 1.0)
     return result
 
@@ -118,14 +131,14 @@ def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) ->
     >>> corrected_t([0.02, 0.04, 0.03, 0.03], ratio=1 / 3).t.round(4).tolist()  # 0.03 / 0.006236
     4.8107
     """
-    given = np.asarray(differences, dtype=float)
-    known = ~np.isnan(given)
-    folds = known.sum(axis=-1)
-    filled = given if known.all() else np.where(known, given, 0)
+    observed = np.asarray(differences, dtype=float)
+    present = ~np.isnan(observed)
+    folds = present.sum(axis=-1)
+    filled = observed if present.all() else np.where(present, observed, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = filled.sum(axis=-1) / folds
-        apart = given - mean[..., None]
-        apart = apart if filled is given else np.where(known, apart, 0)
+        apart = observed - mean[..., None]
+        apart = apart if filled is observed else np.where(present, apart, 0)
         variance = (apart**2).sum(axis=-1) / (folds - 1)
         error = np.sqrt(corrected_variance(variance, folds, ratio))
         size = np.abs(filled).max(axis=-1, initial=0)
@@ -264,8 +277,8 @@ def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
     """
     if zeros not in ("pratt", "wilcox"):
         raise DefinitionError(f'zeros must be "pratt" or "wilcox", got {zeros!r}.')
-    given = np.asarray(differences, dtype=float)
-    rows = _as_rows(given)
+    observed = np.asarray(differences, dtype=float)
+    rows = _as_rows(observed)
     if zeros == "wilcox":
         rows = np.where(rows == 0, np.nan, rows)
     ranks, signs, counts = _signed_ranks(rows)
@@ -277,9 +290,9 @@ def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
     p = np.where(spread > 0, 2 * scipy.special.ndtr(-np.abs(z)), 1.0)
     few = (counts <= EXACT) & (spread > 0)
     p[few] = _exact(ranks[few], np.minimum(positive, negative)[few])
-    tasks = (~np.isnan(given)).sum(axis=-1)
+    tasks = (~np.isnan(observed)).sum(axis=-1)
     p[tasks.ravel() == 0] = np.nan
-    shape = given.shape[:-1]
+    shape = observed.shape[:-1]
     return SignedRank(positive.reshape(shape), negative.reshape(shape), p.reshape(shape), tasks)
 
 
@@ -308,8 +321,8 @@ def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
     which = which.ravel()
     # zeros and missing values change no sum; sums beyond the largest needed are not computed
     doubled = doubled[:, doubled.any(axis=0)]
-    asked = np.rint(2 * smaller).astype(np.intp)
-    size = int(asked.max()) + 1
+    doubled_smaller = np.rint(2 * smaller).astype(np.intp)
+    size = int(doubled_smaller.max()) + 1
     places, base = np.arange(size), np.arange(len(doubled))[:, None] * size
     chances = np.zeros((len(doubled), size))
     chances[:, 0] = 1.0
@@ -318,7 +331,7 @@ def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
         moved = np.where(before < 0, 0.0, chances.ravel().take(base + np.maximum(before, 0)))
         chances = (chances + moved) / 2
     below = np.cumsum(chances, axis=1)
-    return np.minimum(1.0, 2 * below[which, asked])
+    return np.minimum(1.0, 2 * below[which, doubled_smaller])
 
 
 def omnibus_name(values: np.ndarray) -> str:
@@ -337,21 +350,21 @@ def skillings_mack(values: Any) -> tuple[float, float, int]:
     >>> skillings_mack([[0.9, 0.8, 0.7, 0.9], [0.5, 0.6, 0.6, 0.5], [0.1, np.nan, 0.3, 0.2]])[2]
     4
     """
-    given = np.asarray(values, dtype=float)
-    given = _snapped(given[:, (~np.isnan(given)).sum(axis=0) > 1])
-    models, tasks = given.shape
+    observed = np.asarray(values, dtype=float)
+    observed = _snapped(observed[:, (~np.isnan(observed)).sum(axis=0) > 1])
+    models, tasks = observed.shape
     if not tasks:
         return np.nan, np.nan, 0
-    known = ~np.isnan(given)
-    count = known.sum(axis=0)
-    apart = average_ranks(given) - (count + 1) / 2
-    apart = np.where(known, apart, 0.0)
+    present = ~np.isnan(observed)
+    count = present.sum(axis=0)
+    apart = average_ranks(observed) - (count + 1) / 2
+    apart = np.where(present, apart, 0.0)
     weight = 12 / (count + 1)
     sums = (apart * np.sqrt(weight)).sum(axis=1)
     # of each task, the variance of its ranks, times the centering of its models
     spread = weight * (apart**2).sum(axis=0) / (count - 1)
-    together = -(known * spread / count) @ known.T
-    together[np.diag_indices(models)] += (known * spread).sum(axis=1)
+    together = -(present * spread / count) @ present.T
+    together[np.diag_indices(models)] += (present * spread).sum(axis=1)
     freedom = int(np.linalg.matrix_rank(together, hermitian=True))
     if not freedom:
         return 0.0, 1.0, tasks
@@ -367,8 +380,8 @@ def average_ranks(values: Any) -> np.ndarray:
     >>> average_ranks([3.0, 1.0, np.nan, 3.0])
     array([2.5, 1. , nan, 2.5])
     """
-    given = np.asarray(values, dtype=float)
-    frame = pd.Series(given) if given.ndim == 1 else pd.DataFrame(given)
+    observed = np.asarray(values, dtype=float)
+    frame = pd.Series(observed) if observed.ndim == 1 else pd.DataFrame(observed)
     return frame.rank().to_numpy()
 
 
@@ -421,9 +434,9 @@ def _as_rows(values: np.ndarray) -> np.ndarray:
 
 def mean_of(rows: np.ndarray) -> np.ndarray:
     """Return the mean of each row ignoring NaN; NaN where all are."""
-    known = ~np.isnan(rows)
-    count = known.sum(axis=-1)
-    total = np.where(known, rows, 0.0).sum(axis=-1)
+    present = ~np.isnan(rows)
+    count = present.sum(axis=-1)
+    total = np.where(present, rows, 0.0).sum(axis=-1)
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
@@ -435,10 +448,10 @@ def cohens_d(differences: Any) -> np.ndarray:
     >>> float(cohens_d([1.0, 2.0, 3.0]).round(9))  # 2 / 1
     2.0
     """
-    found = corrected_t(differences, 0.0)
+    test = corrected_t(differences, 0.0)
     with np.errstate(invalid="ignore"):
-        d = found.t / np.sqrt(found.folds)
-    return np.where(np.isnan(d) & (found.p == 1), 0.0, d)
+        d = test.t / np.sqrt(test.folds)
+    return np.where(np.isnan(d) & (test.p == 1), 0.0, d)
 
 
 def superiority(differences: Any) -> np.ndarray:
@@ -447,17 +460,8 @@ def superiority(differences: Any) -> np.ndarray:
     >>> float(superiority([0.1, 0.2, 0.0, -0.1]))
     0.625
     """
-    given = np.asarray(differences, dtype=float)
-    return mean_of(np.where(np.isnan(given), np.nan, (np.sign(given) + 1) / 2))
-
-
-#: draws from a posterior, and their seed
-DRAWS = 50_000
-SEED = 0
-#: weight of the prior, in tasks; it assumes that both are equal
-PRIOR = 0.5
-#: numbers per block
-BAYES_BLOCK = 2_000_000
+    observed = np.asarray(differences, dtype=float)
+    return mean_of(np.where(np.isnan(observed), np.nan, (np.sign(observed) + 1) / 2))
 
 
 @dataclass(frozen=True)
@@ -490,12 +494,12 @@ def correlated_t(differences: Any, ratio: Any, rope: float) -> Chances:
     0.5
     """
     check_rope(rope)
-    found = corrected_t(differences, ratio)
-    freedom = found.folds - 1
+    test = corrected_t(differences, ratio)
+    freedom = test.folds - 1
     with np.errstate(invalid="ignore", divide="ignore"):
-        better = scipy.special.stdtr(freedom, (found.mean - rope) / found.error)
-        worse = scipy.special.stdtr(freedom, (-rope - found.mean) / found.error)
-    same = np.isnan(better) & (found.p == 1)
+        better = scipy.special.stdtr(freedom, (test.mean - rope) / test.error)
+        worse = scipy.special.stdtr(freedom, (-rope - test.mean) / test.error)
+    same = np.isnan(better) & (test.p == 1)
     better, worse = np.where(same, 0.0, better), np.where(same, 0.0, worse)
     return Chances(better, 1 - better - worse, worse)
 
@@ -512,20 +516,20 @@ def signed_rank(differences: Any, rope: float, *, draws: int = DRAWS, seed: int 
     (True, 1.0)
     """
     check_rope(rope)
-    given = np.asarray(differences, dtype=float)
-    rows = _as_rows(given)
-    made = np.full((3, len(rows)), np.nan)
+    observed = np.asarray(differences, dtype=float)
+    rows = _as_rows(observed)
+    shares = np.full((3, len(rows)), np.nan)
     weights: dict[int, np.ndarray] = {}
     for i, row in enumerate(rows):
-        known = row[~np.isnan(row)]
-        tasks = len(known)
+        present = row[~np.isnan(row)]
+        tasks = len(present)
         if tasks and tasks not in weights:
             rng = np.random.default_rng([seed, tasks])
             prior = rng.standard_gamma(PRIOR, size=(1, draws))
             weights[tasks] = np.vstack([prior, rng.standard_exponential((tasks, draws))])
         if tasks:
-            made[:, i] = _shares(known, rope, weights[tasks])
-    return Chances(*made.reshape(3, *given.shape[:-1]))
+            shares[:, i] = _shares(present, rope, weights[tasks])
+    return Chances(*shares.reshape(3, *observed.shape[:-1]))
 
 
 def _shares(row: np.ndarray, rope: float, weights: np.ndarray) -> tuple[float, float, float]:
@@ -549,18 +553,6 @@ def _shares(row: np.ndarray, rope: float, weights: np.ndarray) -> tuple[float, f
         losses += int(((under > above) & (under > rest)).sum())
     draws = weights.shape[1]
     return wins / draws, (draws - wins - losses) / draws, losses / draws
-
-
-#: what 80 % power at 5 % adds up to, in standard errors, and what the t distribution adds in pairs
-_REACH, _SMALL = 1.959963985 + 0.841621234, 1.959963985**2 / 2
-
-
-#: numbers from which the normal approximation is used
-_MANY = 2_000
-
-
-#: quantiles of the variance over which the power is averaged
-_QUANTILES = 64
 
 
 def _t_power(freedom: Any, shift: Any) -> np.ndarray:
@@ -617,9 +609,9 @@ def needed_pairs(spread: float, difference: float, pilot: float = np.inf) -> int
     """
     if spread <= 0:
         return 3
-    about = max(3, int(np.ceil((_reach(pilot) * spread / difference) ** 2 + _SMALL)))
-    if about > _MANY:
-        return about
+    estimate = max(3, int(np.ceil((_reach(pilot) * spread / difference) ** 2 + _SMALL)))
+    if estimate > _MANY:
+        return estimate
     shift = difference / spread * _precisions(pilot)
     return int(_fewest(lambda n: _t_power(n - 1, shift * np.sqrt(n)).mean() >= POWER, 3))
 
@@ -657,16 +649,16 @@ def needed_signs(spread: float, difference: float, pilot: float = np.inf) -> int
     typical = difference / spread * _REACH / _reach(pilot) if spread > 0 else np.inf
     middle = float(scipy.special.ndtr(typical))
     reach = 1.959963985 / 2 + 0.841621234 * np.sqrt(middle * (1 - middle))
-    about = int(np.ceil((reach / (middle - 0.5)) ** 2)) if middle > 0.5 else 2**31
-    if about > _MANY:
-        return about
-    tried = np.arange(6, about + 60)[:, None]
+    estimate = int(np.ceil((reach / (middle - 0.5)) ** 2)) if middle > 0.5 else 2**31
+    if estimate > _MANY:
+        return estimate
+    tried = np.arange(6, estimate + 60)[:, None]
     # the most losses at which the test is significant
     most = np.floor(scipy.special.bdtrik((1 - CONFIDENCE) / 2, tried, 0.5) + 1e-9)
-    found = scipy.special.bdtrc(tried - most - 1, tried, chance)
-    found += scipy.special.bdtr(most, tried, chance)
-    enough = np.where(most >= 0, found, 0).mean(axis=1) >= POWER
-    return int(tried[np.argmax(enough), 0]) if enough.any() else about
+    chance_to_find = scipy.special.bdtrc(tried - most - 1, tried, chance)
+    chance_to_find += scipy.special.bdtr(most, tried, chance)
+    enough = np.where(most >= 0, chance_to_find, 0).mean(axis=1) >= POWER
+    return int(tried[np.argmax(enough), 0]) if enough.any() else estimate
 
 
 def detectable_difference(spread: float, pairs: int, pilot: float = np.inf) -> float:

@@ -39,8 +39,8 @@ def comparable_models(takes: np.ndarray) -> np.ndarray:
     there = there * (there.sum(axis=0) > 1)
     ranked = there.any(axis=1)
     lacking = there @ there.T == 0
-    while (left := lacking[np.ix_(ranked, ranked)].sum(axis=1)).any():
-        places = np.flatnonzero(ranked)[left == left.max()]
+    while (lacking_others := lacking[np.ix_(ranked, ranked)].sum(axis=1)).any():
+        places = np.flatnonzero(ranked)[lacking_others == lacking_others.max()]
         counts = there[places].sum(axis=1)
         ranked[places[counts == counts.min()]] = False
     return np.asarray(ranked & (ranked.sum() > 1))
@@ -56,7 +56,7 @@ def mean_ranks(ranks: np.ndarray) -> np.ndarray:
     >>> mean_ranks(np.array([[1.0, 2, 2], [2, 1, 1], [3, np.nan, np.nan]])).round(3).tolist()
     [1.667, 1.333, 3.0]
     """
-    return _spread_out(ranks, lambda own: (_Pairs(own).ranks(),))[0]
+    return _spread_out(ranks, lambda chosen_ranks: (_Pairs(chosen_ranks).ranks(),))[0]
 
 
 def pairwise_ranks(ranks: np.ndarray) -> PairwiseRanks:
@@ -70,8 +70,8 @@ def pairwise_ranks(ranks: np.ndarray) -> PairwiseRanks:
     ([1.0, 2.0], [0.006944, 0.006944])
     """
 
-    def measured(own: np.ndarray) -> tuple[np.ndarray, ...]:
-        pairs = _Pairs(own)
+    def measured(chosen_ranks: np.ndarray) -> tuple[np.ndarray, ...]:
+        pairs = _Pairs(chosen_ranks)
         return pairs.ranks(), pairs.tasks, pairs.variances()
 
     rank, tasks, variance = _spread_out(ranks, measured)
@@ -107,11 +107,11 @@ def rank_differences(ranks: np.ndarray, first: int) -> RankDifferences:
     common, chosen = (there & there[first]).sum(axis=1), comparable_models(there)
     mean, error = mean_ranks(ranks), np.full(len(ranks), np.nan)
     if chosen[first]:
-        own = ranks[chosen]
-        pairs = _Pairs(own[:, (~np.isnan(own)).sum(axis=0) > 1])
-        place, left_out = int(chosen[:first].sum()), pairs.left_out()
-        tasks = (pairs.there + pairs.there[place] > 0).sum(axis=1)
-        squares = ((left_out - left_out[place]) ** 2).sum(axis=1)
+        chosen_ranks = ranks[chosen]
+        pairs = _Pairs(chosen_ranks[:, (~np.isnan(chosen_ranks)).sum(axis=0) > 1])
+        position, left_out = int(chosen[:first].sum()), pairs.left_out()
+        tasks = (pairs.there + pairs.there[position] > 0).sum(axis=1)
+        squares = ((left_out - left_out[position]) ** 2).sum(axis=1)
         error[chosen] = np.sqrt(squares * (tasks - 1) / tasks)
         error[common < 2] = np.nan
     return RankDifferences(mean - mean[first], error, common, int(chosen.sum()))
@@ -123,12 +123,12 @@ def _spread_out(
     """Return numbers of the comparable models on their common tasks; NaN for other models."""
     ranks = np.asarray(ranks, dtype=float)
     chosen = comparable_models(~np.isnan(ranks))
-    own = ranks[chosen]
-    measures = measure(own[:, (~np.isnan(own)).sum(axis=0) > 1])
-    found = [np.full(len(ranks), np.nan) for _ in measures]
-    for column, values in zip(found, measures, strict=True):
+    chosen_ranks = ranks[chosen]
+    measures = measure(chosen_ranks[:, (~np.isnan(chosen_ranks)).sum(axis=0) > 1])
+    spread = [np.full(len(ranks), np.nan) for _ in measures]
+    for column, values in zip(spread, measures, strict=True):
         column[chosen] = values
-    return found
+    return spread
 
 
 class _Pairs:
@@ -158,12 +158,12 @@ class _Pairs:
 
     def _lost(self) -> np.ndarray:
         """Return models × models: on how many tasks the other is better; all with itself."""
-        lost = np.zeros(self.common.shape)
+        fewer = np.zeros(self.common.shape)
         for _, twice in self._compared():
-            lost += twice
-        lost /= 2
-        np.fill_diagonal(lost, self.tasks)
-        return lost
+            fewer += twice
+        fewer /= 2
+        np.fill_diagonal(fewer, self.tasks)
+        return fewer
 
     def _compared(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield each task with models × models: 2 if the other is better, 1 if it ties."""

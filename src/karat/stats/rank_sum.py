@@ -23,11 +23,11 @@ def lower_rank_sum(values: np.ndarray, chosen: np.ndarray, strata: Sequence[obje
     """
     apart = variance = 0.0
     for stratum in dict.fromkeys(strata):
-        inside = np.array([each == stratum for each in strata], dtype=bool)
-        ranks, own = average_ranks(values[inside]), chosen[inside]
-        count, size = int(own.sum()), len(ranks)
+        inside = np.array([stratum_of_row == stratum for stratum_of_row in strata], dtype=bool)
+        ranks, is_chosen = average_ranks(values[inside]), chosen[inside]
+        count, size = int(is_chosen.sum()), len(ranks)
         if 0 < count < size:
-            apart += float(ranks[own].sum() - count * ranks.mean())
+            apart += float(ranks[is_chosen].sum() - count * ranks.mean())
             variance += count * (size - count) / size * float(ranks.var(ddof=1))
     if not variance:
         return float("nan")

@@ -28,6 +28,14 @@ PATTERNS = 2048
 PRIOR = 0.5
 #: numbers per block of pairs × sign patterns
 _PAIRS_BLOCK = 200_000
+#: rating of the mean of all rated models, or of the anchor
+CENTER = 1500.0
+#: points of Elo per unit of log odds: 400 points are odds of ten to one
+POINTS = 400 / math.log(10)
+#: weight of one more task on which all models are equal, which keeps ratings finite
+EQUAL_TASKS = 0.2
+#: significant digits in which scores are compared; the rest is numerical noise
+DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -92,11 +100,11 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     >>> rank_models([np.array([[0.9, 0.8], [0.7, np.nan]])], np.array([[True], [True]])).mean
     array([1., 2.])
     """
-    each = rank_each(values, takes)
-    mean, low, high = rank_intervals(each)
+    task_ranks = rank_each(values, takes)
+    mean, low, high = rank_intervals(task_ranks)
     with single_thread():
-        p, top = step_down(each), top_set(each) & ~np.isnan(mean)
-    return Ranks(mean, low, high, letters_of(mean, p), top, each, p)
+        p, top = step_down(task_ranks), top_set(task_ranks) & ~np.isnan(mean)
+    return Ranks(mean, low, high, letters_of(mean, p), top, task_ranks, p)
 
 
 def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -110,11 +118,14 @@ def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     >>> mean.tolist(), high.round(3).tolist()  # 1 + 2.571 √(0.25 / 6 / 6)
     ([1.0, 2.0], [1.214, 2.0])
     """
-    found = pairwise_ranks(ranks)
-    half = scipy.special.stdtrit(found.tasks - 1.0, (1 + CONFIDENCE) / 2) * np.sqrt(found.variance)
-    half[found.tasks < FEWEST_TASKS] = np.nan
-    last = np.count_nonzero(found.tasks)
-    mean = found.rank
+    pairwise = pairwise_ranks(ranks)
+    half = np.full(len(pairwise.tasks), np.nan)
+    enough = pairwise.tasks >= FEWEST_TASKS
+    if enough.any():  # else scipy.special is not imported, which takes as long as a small run
+        factor = scipy.special.stdtrit(pairwise.tasks[enough] - 1.0, (1 + CONFIDENCE) / 2)
+        half[enough] = factor * np.sqrt(pairwise.variance[enough])
+    last = np.count_nonzero(pairwise.tasks)
+    mean = pairwise.rank
     return mean, np.clip(mean - half, 1, last), np.clip(mean + half, 1, last)
 
 
@@ -144,18 +155,24 @@ def rank_leads(ranks: np.ndarray, first: int) -> RankLeads:
     >>> [float(x[1].round(3)) for x in (found.value, found.low, found.high, found.p)]
     [1.0, 0.704, 1.296, 0.008]
     """
-    found = rank_differences(ranks, first)
+    differences = rank_differences(ranks, first)
     with single_thread():
         p = step_down(ranks)
     tested = max(int(np.isfinite(p[np.triu_indices(len(p), 1)]).sum()), 1)
-    tasks = found.tasks.astype(float)
-    random = found.models * (found.models + 1) / 6
+    tasks = differences.tasks.astype(float)
+    random = differences.models * (differences.models + 1) / 6
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.sqrt(((tasks - 1) * found.error**2 + random / tasks) / tasks)
+        error = np.sqrt(((tasks - 1) * differences.error**2 + random / tasks) / tasks)
         half = scipy.special.stdtrit(tasks - 1, 1 - ALPHA / 2 / tested) * error
-    half = agreeing(found.value, half, p[first])
+    half = agreeing(differences.value, half, p[first])
     half[np.isnan(p[first])] = half[first] = np.nan
-    return RankLeads(found.value, found.value - half, found.value + half, p[first], found.tasks)
+    return RankLeads(
+        differences.value,
+        differences.value - half,
+        differences.value + half,
+        p[first],
+        differences.tasks,
+    )
 
 
 def rank_bounds(ranks: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -173,11 +190,11 @@ def rank_bounds(ranks: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarra
     differ = p < ALPHA
     better = differ & (ranks < ranks[:, None])
     worse = differ & (ranks > ranks[:, None])
-    known = ~np.isnan(ranks)
-    tested = known & (np.isnan(p).sum(axis=1) < len(p) - 1)
+    ranked = ~np.isnan(ranks)
+    tested = ranked & (np.isnan(p).sum(axis=1) < len(p) - 1)
     low = np.where(tested, 1.0 + better.sum(axis=1), np.nan)
-    high = np.where(tested, known.sum() - worse.sum(axis=1), np.nan)
-    return low, high, known & ~better.any(axis=1)
+    high = np.where(tested, ranked.sum() - worse.sum(axis=1), np.nan)
+    return low, high, ranked & ~better.any(axis=1)
 
 
 def letters_of(ranks: np.ndarray, p: np.ndarray) -> list[str]:
@@ -300,12 +317,12 @@ def _exceeded(
     step = max(1, _PAIRS_BLOCK // patterns)
     for start in range(0, len(observed), step):
         here = slice(start, start + step)
-        found = paired.resampled(one[here], other[here])
-        found *= found
-        found /= paired.squares[one[here], other[here]][:, None]
-        for place, row in enumerate(found, start):
+        statistics = paired.resampled(one[here], other[here])
+        statistics *= statistics
+        statistics /= paired.squares[one[here], other[here]][:, None]
+        for pair, row in enumerate(statistics, start):
             highest = np.maximum(row, highest, out=row)
-            shares[place] = np.count_nonzero(row >= observed[place]) / patterns
+            shares[pair] = np.count_nonzero(row >= observed[pair]) / patterns
     return shares
 
 
@@ -331,11 +348,13 @@ def top_set(ranks: np.ndarray) -> np.ndarray:
         if _certain(behind, len(others)):
             top[m] = False
             continue
-        found = paired.resampled(m, others)
-        found *= np.abs(found)
-        found /= paired.squares[m, others][:, None]
+        statistics = paired.resampled(m, others)
+        statistics *= np.abs(statistics)
+        statistics /= paired.squares[m, others][:, None]
         # a pattern and its negative
-        reached = (found.max(axis=0) >= behind).mean() + (-found.min(axis=0) >= behind).mean()
+        reached = (statistics.max(axis=0) >= behind).mean() + (
+            -statistics.min(axis=0) >= behind
+        ).mean()
         top[m] = reached / 2 >= ALPHA
     return top
 
@@ -362,8 +381,8 @@ def compact_letters(order: np.ndarray, differ: np.ndarray) -> list[str]:
     np.fill_diagonal(tied, True)
     letters = [""] * len(differ)
     for i, group in enumerate(_cover(tied)):
-        for place in np.flatnonzero(group):
-            letters[order[place]] += chr(ord("a") + i) if i < 26 else f"[{i + 1}]"
+        for position in np.flatnonzero(group):
+            letters[order[position]] += chr(ord("a") + i) if i < 26 else f"[{i + 1}]"
     return letters
 
 
@@ -377,14 +396,14 @@ def _cover(tied: np.ndarray) -> list[np.ndarray]:
             if not covered[one, other]:
                 groups.append(_grown(tied, tied & (covered == 0), [one, int(other)]))
                 covered[np.ix_(groups[-1], groups[-1])] += 1
-    kept = []
+    needed = []
     for group in groups[::-1]:
         pairs = np.ix_(group, group)
         if (covered[pairs] > 1).all():  # all its pairs are in other groups
             covered[pairs] -= 1
         else:
-            kept.append(group)
-    return sorted(kept, key=lambda group: np.flatnonzero(group).tolist())
+            needed.append(group)
+    return sorted(needed, key=lambda group: np.flatnonzero(group).tolist())
 
 
 def _grown(tied: np.ndarray, wanted: np.ndarray, pair: list[int]) -> np.ndarray:
@@ -399,14 +418,6 @@ def _grown(tied: np.ndarray, wanted: np.ndarray, pair: list[int]) -> np.ndarray:
         could &= tied[added] & ~group
         gain += wanted[added]
     return group
-
-
-#: rating of the mean of all rated models, or of the anchor
-CENTER = 1500.0
-#: points of Elo per unit of log odds: 400 points are odds of ten to one
-POINTS = 400 / math.log(10)
-#: weight of one more task on which all models are equal, which keeps ratings finite
-EQUAL_TASKS = 0.2
 
 
 @dataclass(frozen=True)
@@ -438,12 +449,12 @@ def elo(ranks: np.ndarray, anchor: int | None = None) -> Ratings:
     NaN for models with fewer than ``FEWEST_TASKS`` tasks, and where wins and losses do not
     determine a rating, as for a model that beats all others (see ``_comparable``).
     """
-    found = np.full((3, len(ranks)), np.nan)
+    ratings = np.full((3, len(ranks)), np.nan)
     rated = _comparable(ranks)
     if rated.any() and (anchor is None or rated[anchor]):
-        place = None if anchor is None else int(np.count_nonzero(rated[:anchor]))
-        found[:, rated] = _rated(average_ranks(ranks[rated]), place)
-    return Ratings(*found)
+        position = None if anchor is None else int(np.count_nonzero(rated[:anchor]))
+        ratings[:, rated] = _rated(average_ranks(ranks[rated]), position)
+    return Ratings(*ratings)
 
 
 def _comparable(ranks: np.ndarray) -> np.ndarray:
@@ -453,15 +464,15 @@ def _comparable(ranks: np.ndarray) -> np.ndarray:
     chains must hold without any one task, as a single upset says little about its odds.
     """
     enough = (~np.isnan(ranks)).sum(axis=1) >= FEWEST_TASKS
-    found = enough.copy()
+    comparable = enough.copy()
     ranks = ranks[enough]
     wins = np.zeros((len(ranks), len(ranks)), dtype=int)
     for column in ranks.T:
         wins += _won(column)
     for column in ranks.T:
-        found[enough] &= _linked(wins - _won(column))
-    most = 2 * np.count_nonzero(found) > np.count_nonzero(enough)
-    return found & (most and np.count_nonzero(found) > 1)
+        comparable[enough] &= _linked(wins - _won(column))
+    most = 2 * np.count_nonzero(comparable) > np.count_nonzero(enough)
+    return comparable & (most and np.count_nonzero(comparable) > 1)
 
 
 def _won(ranks: np.ndarray) -> np.ndarray:
@@ -511,15 +522,15 @@ def bradley_terry(wins: np.ndarray, games: np.ndarray) -> np.ndarray:
     >>> bradley_terry(np.array([3.0, 1.0]), np.array([[0, 4], [4, 0.0]])).round(4).tolist()
     [0.5493, -0.5493]
     """
-    found = np.zeros(len(wins))
+    strengths = np.zeros(len(wins))
     for _ in range(100):
-        expected, curvature = _slopes(found, games)
+        expected, curvature = _slopes(strengths, games)
         step = np.linalg.solve(curvature, wins - expected)
         longest = np.abs(step).max(initial=0.0)
-        found = found + step / max(longest, 1)
+        strengths = strengths + step / max(longest, 1)
         if longest < 1e-10:
             break
-    return found - found.mean()
+    return strengths - strengths.mean()
 
 
 def _slopes(strengths: np.ndarray, games: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -528,10 +539,6 @@ def _slopes(strengths: np.ndarray, games: np.ndarray) -> tuple[np.ndarray, np.nd
     bend = games * share * (1 - share)
     # the likelihood depends on differences only: adding 1 fixes the mean
     return (games * share).sum(axis=1), np.diag(bend.sum(axis=1)) - bend + 1
-
-
-#: significant digits in which scores are compared; the rest is numerical noise
-DIGITS = 6
 
 
 def significant(values: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from karat.core.dataset import Dataset
-from karat.data.download import sha256_of
+from karat.data.file_sources import sha256_of
 from karat.data.load_dataset import DataSpec, load_dataset
 from karat.data.readers.graph import (
     entity_label,

@@ -67,7 +67,6 @@ def test_auto_reads_the_variables(cli, table, monkeypatch):
     [
         (["--shard", "3/2"], "3/2"),
         (["--shard", "auto"], "SLURM_ARRAY_TASK_ID"),
-        (["--shard", "1/2", "--retry-failed"], "--resume"),
         (["--shard", "1/2", "--claim", "c"], "--claim"),
     ],
 )

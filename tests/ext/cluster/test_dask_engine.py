@@ -22,13 +22,16 @@ from sklearn.linear_model import LogisticRegression
 
 import karat
 from karat.errors import DefinitionError, DiskFull, KaratError, MissingExtra
-from karat.execution.job import Job, ObjectStore
+from karat.execution.job import Job
+from karat.execution.object_store import ObjectStore
+from karat.execution.progress import Progress
 from karat.execution.resources import Limits
-from karat.execution.runner import Progress, Stopped
+from karat.execution.session import Stopped
 from karat.execution.workers import WorkerDied
 from karat.ext.cluster import dask_engine as dask
 from karat.ext.cluster.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules
-from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+from karat.models.random_encoder import RandomEncoder
+from karat.models.tables.one_hot_table import OneHotTable
 
 real = pytest.mark.skipif(not find_spec("distributed"), reason="distributed is not installed")
 
@@ -166,7 +169,7 @@ def test_results_equal_those_of_local_workers(
     }
     here = karat.evaluate(given, tasks, output=tmp_path / "here", workers=2)
     monkeypatch.setattr(dask, "PIECE", 3000)  # files come in several pieces
-    options = {"engine": "dask", "scheduler": cluster.address}
+    options = {"workers": karat.Machines(engine="dask", scheduler=cluster.address)}
     there = karat.evaluate(given, tasks, output=tmp_path / "there", **options)
     assert contents(here[:5]) == contents(there[:5])
     # a model without an identity has another spec each time
@@ -180,7 +183,7 @@ def test_results_equal_those_of_local_workers(
     assert [process.poll() for process in cluster.processes] == [None] * 3
     assert there[0].folder.name.startswith("noisy.custom.default.dask.")
     # what is resumed elsewhere finds nothing left to do
-    again = {"engine": "local", "resume": True, "output": tmp_path / "there"}
+    again = {"resume": True, "output": tmp_path / "there"}
     same = karat.evaluate({"onehot": OneHotTable()}, tasks, **again)
     assert [run.folder for run in same] == [there[3].folder]
 
@@ -232,14 +235,19 @@ def test_limits_end_jobs_and_not_dask_workers(cluster, models, two_classes, word
     vectors = tmp_path / "vectors.txt"
     spoken = sorted(set(" ".join(words().dataset.items).split()))
     vectors.write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(spoken)))
-    options = {"engine": "dask", "scheduler": cluster.address, "output": tmp_path / "out"}
+    options = {
+        "workers": karat.Machines(engine="dask", scheduler=cluster.address),
+        "output": tmp_path / "out",
+    }
     for hungry, seconds, wanted in ((False, 5, "timeout"), (True, 900, "memory")):
         task = two_classes(max_runtime_seconds=seconds, max_mem_size_mb=600)
         model = {"forever": models.Forever(hungry)}
-        (run,) = karat.evaluate(model, task, only_folds=0, **options)
+        (run,) = karat.evaluate(model, task, only=karat.Only(folds=0), **options)
         assert [record["status"] for record in run.records()] == [wanted]
     # a file of vectors lies here and not there: its vectors are sent
-    (run,) = karat.evaluate(str(vectors), words(max_mem_size_mb=1000), only_folds=0, **options)
+    (run,) = karat.evaluate(
+        str(vectors), words(max_mem_size_mb=1000), only=karat.Only(folds=0), **options
+    )
     (file,) = run.records()
     assert (file["status"], file["dimensions"]) == ("ok", 2)
     assert [process.poll() for process in cluster.processes] == [None] * 3
@@ -314,7 +322,10 @@ def test_a_lost_scheduler_stops_the_run_and_resume_finishes_it(
 ):
     task = two_classes(split={"use": "kfold", "folds": 10})
     worker = fragile.worker("one", "--death-timeout", "5")
-    options = {"engine": "dask", "scheduler": fragile.address, "output": tmp_path / "out"}
+    options = {
+        "workers": karat.Machines(engine="dask", scheduler=fragile.address),
+        "output": tmp_path / "out",
+    }
     with pytest.raises(Stopped) as caught:
         karat.evaluate({"slow": models.Slow()}, task, progress=Kills(fragile.process, 3), **options)
     assert "scheduler" in caught.value.reason
@@ -355,7 +366,7 @@ class Own:
 table = pd.DataFrame({"x": np.arange(20.0), "y": ["low"] * 10 + ["high"] * 10})
 data = karat.Dataset.from_table(table, "y", name="halves")
 task = karat.Task("halves", data, metrics=["acc"])
-(run,) = karat.evaluate(Own, task, engine="dask", output="out")
+(run,) = karat.evaluate(Own, task, workers=karat.Machines(engine="dask"), output="out")
 (same,) = karat.evaluate(Own, task, output="out")
 assert run.scores().equals(same.scores())
 print(run.model, *run.results()["status"].unique(), len(psutil.Process().children()))
@@ -378,8 +389,8 @@ def test_other_versions_are_an_error_before_anything_runs(
     now = dask._installed()
     monkeypatch.setattr(dask, "_installed", lambda: {**now, "pandas": "0.0"})
     with pytest.raises(DefinitionError, match="pandas .* 0.0") as caught:
-        options = {"scheduler": cluster.address, "output": tmp_path / "out"}
-        karat.evaluate(OneHotTable(), two_classes(), engine="dask", **options)
+        machines = karat.Machines(engine="dask", scheduler=cluster.address)
+        karat.evaluate(OneHotTable(), two_classes(), workers=machines, output=tmp_path / "out")
     assert len(caught.value.messages) == 3  # two workers, and what to do
     assert not (tmp_path / "out").exists()
     # a worker that comes later is asked by each job
@@ -394,16 +405,26 @@ def test_other_versions_are_an_error_before_anything_runs(
 @real
 def test_no_scheduler_at_the_address(two_classes, tmp_path, monkeypatch):
     monkeypatch.setattr(dask, "PATIENCE", 0.5)
-    options = {"engine": "dask", "output": tmp_path / "out"}
+    options = {"workers": karat.Machines(engine="dask"), "output": tmp_path / "out"}
     with pytest.raises(DefinitionError, match="tcp://127.0.0.1:9"):
-        karat.evaluate(OneHotTable(), two_classes(), scheduler="tcp://127.0.0.1:9", **options)
+        karat.evaluate(
+            OneHotTable(),
+            two_classes(),
+            workers=karat.Machines(scheduler="tcp://127.0.0.1:9"),
+            **options,
+        )
     assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_library_names_the_extra(two_classes, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[dask\]"'):
-        karat.evaluate(OneHotTable(), two_classes(), engine="dask", output=tmp_path / "out")
+        karat.evaluate(
+            OneHotTable(),
+            two_classes(),
+            workers=karat.Machines(engine="dask"),
+            output=tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 

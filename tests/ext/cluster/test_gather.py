@@ -17,12 +17,14 @@ from sklearn.dummy import DummyClassifier
 
 from karat.core.task import Suite
 from karat.errors import DataError, DefinitionError
+from karat.execution.arguments import Machines, Output, Variants
 from karat.execution.evaluation import evaluate
 from karat.execution.plan import job_spec, make_plan
-from karat.execution.runner import Options, Progress, Session
+from karat.execution.progress import Progress
+from karat.execution.session import Options, Session
 from karat.ext.cluster.gather import FILE, PlanFile, gather, write_plan_file
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.reporting.leaderboard_output import leaderboard
 from karat.results.run import Run
 
@@ -80,7 +82,7 @@ def sharded(tasks, tmp_path_factory):
     """Return the output folder of three shards."""
     folder = tmp_path_factory.mktemp("sharded")
     for part in (1, 2, 3):
-        evaluate(MODELS, tasks, output=folder, shard=f"{part}/3")
+        evaluate(MODELS, tasks, output=folder, workers=Machines(shard=f"{part}/3"))
     return folder
 
 
@@ -113,7 +115,7 @@ def test_the_tables_are_those_of_one_machine(sharded, whole, tmp_path):
 
 def test_a_run_that_is_divided_at_random_is_merged_byte_by_byte(tasks, tmp_path):
     models, tables, one = ["onehot", "dummy"], tasks[:3], tmp_path / "one"
-    evaluate(models, tables, output=tmp_path / "parts", shard="1/1")
+    evaluate(models, tables, output=tmp_path / "parts", workers=Machines(shard="1/1"))
     whole = evaluate(models, tables, output=one / "runs")
     shutil.copy(tmp_path / "parts" / "shard-1-of-1" / "plan.json", one)
     places = [Path(shutil.copytree(one, tmp_path / f"part-{part}")) for part in range(4)]
@@ -155,7 +157,7 @@ def test_a_shard_that_never_ran_is_named_with_its_command(shards, tasks, whole, 
     (text, command), _ = found.commands.items()
     assert f"{len(gone)} of {len(gone)}" in text
     assert "--shard 2/3 --resume" in command
-    evaluate(MODELS, tasks, output=shards, shard="2/3", resume=True)
+    evaluate(MODELS, tasks, output=shards, workers=Machines(shard="2/3"), resume=True)
     again = gather(shards, tmp_path / "out")
     assert again.is_complete and not again.double
     assert_equal_runs(again.runs, whole)
@@ -163,7 +165,7 @@ def test_a_shard_that_never_ran_is_named_with_its_command(shards, tasks, whole, 
 
 def test_double_jobs_are_reported(shards, tasks, tmp_path):
     twice = [job_of(path) for path in records(shards) if "shard-1" in str(path)]
-    evaluate(MODELS, tasks, output=tmp_path / "again", shard="1/3")
+    evaluate(MODELS, tasks, output=tmp_path / "again", workers=Machines(shard="1/3"))
     found = gather([shards, tmp_path / "again"], tmp_path / "out")
     assert sorted(found.double) == sorted(twice)
     assert found.is_complete and not found.differing
@@ -206,7 +208,7 @@ def test_a_failed_job_is_replaced_by_one_with_scores(shards, tmp_path):
 
 
 def test_shards_of_different_plans_are_refused(shards, tasks, tmp_path):
-    evaluate(MODELS, tasks, output=tmp_path / "other", shard="1/3", seed=7)
+    evaluate(MODELS, tasks, output=tmp_path / "other", workers=Machines(shard="1/3"), seed=7)
     with pytest.raises(DataError, match="seed is 42 and 7"):
         gather([shards, tmp_path / "other"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -276,14 +278,14 @@ for round in range(2):
     for part in range(1, shards + 1):
         # a shard is about a quarter of the jobs; the first one ends, so that there is a plan
         moment = draw.uniform(0.02, 0.25) * longest if round or part > 1 else None
-        options = {"shard": f"{part}/{shards}", "resume": True}
+        options = {"workers": karat.Machines(shard=f"{part}/{shards}"), "resume": True}
         facts["killed"] += start(output, moment, **options)[0]
     found = karat.gather(output, output + "-gathered")
     planned = set(PlanFile.read(next(Path(output).glob("*/plan.json"))).jobs())
     facts["exact"].append(set(found.missing) == planned - on_disk(output))
 for text, command in list(found.commands.items())[:-1]:
     part = command.split("--shard ")[1].split()[0]
-    start(output, None, shard=part, resume=True)
+    start(output, None, workers=karat.Machines(shard=part), resume=True)
 found = karat.gather(output, output + "-gathered")
 facts["complete"], facts["double"] = found.is_complete, len(found.double)
 
@@ -314,12 +316,12 @@ def test_shards_that_are_killed_at_random(tmp_path):
 
 
 def test_shards_with_several_seeds_are_gathered(tasks, tmp_path):
-    given = {"seeds": 3, "items": False}
-    models = ["random", "onehot"]
+    models = Variants(["random", "onehot"], seeds=3)
+    output = Output(tmp_path / "shards", items=False)
     for part in (1, 2, 3):
-        evaluate(models, tasks, output=tmp_path / "shards", shard=f"{part}/3", **given)
+        evaluate(models, tasks, output=output, workers=Machines(shard=f"{part}/3"))
     found = gather(tmp_path / "shards", tmp_path / "gathered")
-    whole = evaluate(models, tasks, output=tmp_path / "whole", **given)
+    whole = evaluate(models, tasks, output=Output(tmp_path / "whole", items=False))
     assert found.is_complete and not found.outdated and not found.double
     assert [run.about.get("replicate") for run in found.runs] == [None, 1, 2, None]
     assert_equal_runs(found.runs, whole)
@@ -330,7 +332,9 @@ def test_shards_with_several_seeds_are_gathered(tasks, tmp_path):
         shutil.rmtree(path)
     left = gather(tmp_path / "shards", tmp_path / "rest").missing
     assert left and {name for name, _, _ in left} <= {
-        *("random", "random (seed 2)", "random (seed 3)")
+        "random",
+        "random (seed 2)",
+        "random (seed 3)",
     }
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.errors import DefinitionError
+from karat.execution.arguments import Machines
 from karat.execution.evaluation import evaluate, make_options
 from karat.execution.plan import job_spec, make_plan
 from karat.ext.cluster.shards import (
@@ -118,7 +119,7 @@ def test_a_wrong_shard_is_refused(text):
 
 def test_wrong_options_are_refused_together():
     with pytest.raises(DefinitionError) as error:
-        make_options({"shard": "9/3", "retry_failed": True})
+        make_options({"shard": "9/3", "seed": -1})
     assert len(error.value.messages) == 2
 
 
@@ -216,7 +217,7 @@ def test_the_first_shard_fixes_the_times_for_all_others(plan, tmp_path):
 
 def test_times_come_from_the_runs_in_the_output_folder(two_classes, tmp_path):
     evaluate("onehot", two_classes(), output=tmp_path)
-    evaluate("onehot", two_classes(), output=tmp_path, shard="1/2")
+    evaluate("onehot", two_classes(), output=tmp_path, workers=Machines(shard="1/2"))
     ((model, task, seconds, vectors),) = json.loads((tmp_path / "estimates.json").read_text())[
         "jobs"
     ]
@@ -224,10 +225,10 @@ def test_times_come_from_the_runs_in_the_output_folder(two_classes, tmp_path):
     assert seconds > 0
     pinned = (tmp_path / "estimates.json").read_bytes()
     evaluate("onehot", two_classes(), output=tmp_path)  # another run, with other times
-    evaluate("onehot", two_classes(), output=tmp_path, shard="2/2")
+    evaluate("onehot", two_classes(), output=tmp_path, workers=Machines(shard="2/2"))
     assert (tmp_path / "estimates.json").read_bytes() == pinned
 
 
 def test_a_part_without_jobs_writes_the_plan_only(two_classes, tmp_path):
-    assert evaluate("dummy", two_classes(), output=tmp_path, shard="3/3") == []
+    assert evaluate("dummy", two_classes(), output=tmp_path, workers=Machines(shard="3/3")) == []
     assert [path.name for path in (tmp_path / "shard-3-of-3").iterdir()] == ["plan.json"]

@@ -117,7 +117,10 @@ def test_taco_round_trip(taco_runs, tmp_path):
     }
     found = done.runs[0].scores()
     assert set(found["corruption"]) == {
-        *("", "noise_gaussian", "noise_gaussian+sign_flip", "sign_flip@0.5+noise_gaussian@0.25")
+        "",
+        "noise_gaussian",
+        "noise_gaussian+sign_flip",
+        "sign_flip@0.5+noise_gaussian@0.25",
     }
     assert len(karat.robustness(done.runs))
 

@@ -315,8 +315,8 @@ def test_runs_of_variants(tmp_path, cli):
     judged = pd.DataFrame(rows, columns=["query", "document"])
     data = karat.Dataset.from_corpus(documents, queries, judged, name="c")
     task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
-    options = {"dimensions": [2], "precision": ["float32", "binary"], "output": tmp_path}
-    karat.evaluate({"signs": Signs()}, task, cache=False, **options)
+    variants = karat.Variants({"signs": Signs()}, [2], ["float32", "binary"])
+    karat.evaluate(variants, task, output=karat.Output(tmp_path, cache=False))
     found = karat.cheapest(tmp_path, "bytes")
     costs = found.models.set_index("model")["cost"].to_dict()
     assert costs == {"signs": 64, "signs@2d": 8, "signs@2d-binary": 1}

@@ -14,18 +14,8 @@ from scipy import stats
 import karat
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
-from karat.ext.decide.gate import (
-    FoldNoise,
-    GateRates,
-    ItemNoise,
-    _Evidence,
-    calibrate_gate,
-    decide,
-    fold_noise,
-    gate,
-    item_noises,
-    simulate_gates,
-)
+from karat.ext.decide.gate import GateRates, _Evidence, calibrate_gate, decide, gate, simulate_gates
+from karat.ext.decide.gate_noise import FoldNoise, ItemNoise, fold_noise, item_noises
 from karat.ext.decide.racing import loss_e_process
 from karat.stats.paired_tests import MeanDifference
 
@@ -194,7 +184,7 @@ def suite():
 
 
 def test_a_model_is_run_as_the_baseline_was(tmp_path, suite):
-    about = {"only": ["t", "u"], "seed": 7, "folds": 3, "only_folds": [0, 1]}
+    about = {"only": karat.Only(["t", "u"], folds=[0, 1]), "seed": 7, "cv": 3}
     (base,) = karat.evaluate("onehot", suite, output=tmp_path / "base", **about)
     run = karat.NewRuns(suite=suite, output=tmp_path / "new")
     found = karat.gate("onehot", base, run=run)
@@ -202,6 +192,14 @@ def test_a_model_is_run_as_the_baseline_was(tmp_path, suite):
     (new,) = found.runs[0]
     assert new.about["seed"] == 7 and [t["folds"] for t in new.about["tasks"]] == [[0, 1]] * 2
     assert [path.name for path in (tmp_path / "new").glob("*")] == [new.folder.name], "one run"
+
+
+def test_a_model_that_the_baseline_lacks_is_refused_before_anything_is_run(tmp_path, suite):
+    (base,) = karat.evaluate(["dummy"], suite, output=tmp_path / "base")
+    how = karat.NewRuns(suite=suite, output=tmp_path / "new")
+    with pytest.raises(DefinitionError, match='has no run of "dumy".* Did you mean "dummy"'):
+        gate("dummy", base.folder, run=how, model="dumy")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_clear_case_ends_early(tmp_path, suite):
@@ -241,7 +239,7 @@ def test_noise_of_items_is_that_of_the_runs():
     more = gains.mean(axis=1).var(ddof=1) - expected / 4000 / 2
     assert noise.retraining == pytest.approx(np.sqrt(2 * max(more, 0)))
     alone = replace(noise, retraining=0.0)
-    drawn = [alone.draw(rng, 0.01) for _ in range(2000)]
+    drawn = alone.draw(rng, 0.01, 2000)
     means = [each.mean for each in drawn]
     assert np.mean(means) == pytest.approx(-0.01, abs=4 * np.std(means) / np.sqrt(2000))
     assert np.std(means) == pytest.approx(np.mean([each.error for each in drawn]), rel=0.05)
@@ -270,7 +268,7 @@ def test_noise_of_folds_is_that_of_the_runs():
     noise = fold_noise(scores, 1 / 9)
     assert noise.spread == pytest.approx(0.01 * np.sqrt(2), rel=0.1)
     single = fold_noise(scores[:, :1], 0.25)
-    assert single.folds == 1 and np.isnan(single.draw(rng, 0.0).error)
+    assert single.folds == 1 and np.isnan(single.draw(rng, 0.0, 1)[0].error)
 
 
 @pytest.mark.parametrize("tasks", [1, 3])

@@ -11,7 +11,9 @@ import pytest
 
 import karat
 from karat.errors import DataError, DefinitionError
-from karat.execution.runner import Progress, Stopped
+from karat.execution.arguments import Machines, Only, Output
+from karat.execution.progress import Progress
+from karat.execution.session import Stopped
 from karat.ext.decide.race import follow_races, race
 from karat.ext.decide.race_session import (
     FollowedRace,
@@ -148,7 +150,7 @@ def test_workers_change_nothing(whole, models, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not find_spec("distributed"), reason="distributed is not installed")
 def test_a_dask_cluster_changes_nothing(whole, models, tmp_path):
-    found = race(models, TASKS, output=tmp_path, engine="dask", workers=2)
+    found = race(models, TASKS, output=tmp_path, workers=Machines(2, engine="dask"))
     assert answers(found) == answers(whole[0]) and scored(tmp_path) == scored(whole[1])
 
 
@@ -255,6 +257,10 @@ def test_cheap_tasks_first(models, tmp_path):
         (2, 7, {}, "before 8 tasks"),
         (4, 14, {"goal": "top-4"}, "top-4"),
         (4, 8, {"goal": "order"}, "nothing can be"),
+        (4, 14, {"workers": Machines(shard="1/2", budget=1.0)}, "no shards and no budget of money"),
+        (4, 14, {"output": Output("none", inference=[1])}, "timed inference"),
+        (4, 14, {"only": Only(folds=0)}, "choice of folds"),
+        (4, 14, {"constraint": "test"}, "now workers=karat.Machines"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_before_running(
@@ -262,7 +268,7 @@ def test_what_cannot_be_decided_is_refused_before_running(
 ):
     given = dict(list(models.items())[:number])
     with pytest.raises(DefinitionError, match=reason):
-        race(given, TASKS[:tasks], output=tmp_path / "none", **options)
+        race(given, TASKS[:tasks], **{"output": tmp_path / "none", **options})
     assert not (tmp_path / "none").exists()
 
 

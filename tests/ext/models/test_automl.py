@@ -134,7 +134,10 @@ def test_limits_reach_it_by_name():
     model = Model("rf", BudgetForest(), "predictor", limits={"max_runtime_seconds": 9, "cores": 2})
     made = model.fresh(7, "regression")
     assert (made.max_runtime_seconds, made.cores, made.kind, made.random_state) == (
-        *(9, 2, "regression", 7),
+        9,
+        2,
+        "regression",
+        7,
     )
 
 
@@ -225,7 +228,8 @@ def test_autogluon_fits_within_its_time():
     assert model.predict_proba(PLAIN).shape == (120, 2) and model.models_count_ == 3
     assert (model.predict(PLAIN) == PLAIN_Y).mean() > 0.8
     assert set(model.artifacts(["leaderboard", "info"])) == {
-        *("leaderboard/leaderboard.csv", "info/models.json")
+        "leaderboard/leaderboard.csv",
+        "info/models.json",
     }
     numbers = AutoGluonPredictor(kind="regression", seconds=15, options=forests).fit(PLAIN, TRIPLE)
     assert np.corrcoef(numbers.predict(PLAIN), TRIPLE)[0, 1] > 0.8

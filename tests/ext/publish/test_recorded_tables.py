@@ -24,7 +24,7 @@ def table(tmp_path):
     file.write_text(ROWS)
     settings = {"positive": "no", "drop": ["z"], "options": {"separator": ";", "decimal": ","}}
     suite = Catalog().table_suite(file, "target", None, settings)
-    (run,) = karat.evaluate("dummy", suite, output=tmp_path / "out", items=False)
+    (run,) = karat.evaluate("dummy", suite, output=karat.Output(tmp_path / "out", items=False))
     return file, run
 
 

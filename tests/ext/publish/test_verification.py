@@ -34,7 +34,7 @@ TASKS = ["breast-cancer", "diabetes"]
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory):
     output = tmp_path_factory.mktemp("honest")
-    options = {"only": TASKS, "only_folds": [0, 1], "output": output, "items": False}
+    options = {"only": karat.Only(TASKS, folds=[0, 1]), "output": karat.Output(output, items=False)}
     karat.evaluate(["onehot", "ordinal", "dummy"], "quickstart", **options)
     return output
 
@@ -133,7 +133,10 @@ def test_predictions_that_the_model_does_not_give(copied):
 def test_predictions_within_the_noise_of_seeds_are_accepted(tmp_path):
     """Another library may draw other random numbers: a forest of another seed is honest."""
     forest = RandomForestRegressor(20)
-    suite = {"only": "diabetes", "only_folds": [0], "output": tmp_path, "items": False}
+    suite = {
+        "only": karat.Only("diabetes", folds=[0]),
+        "output": karat.Output(tmp_path, items=False),
+    }
     (run,) = karat.evaluate({"forest": forest}, "quickstart", **suite)
     reference = _Reference(run, forest, None, Catalog())
     other = reference.run_again("diabetes", 0, seed=777).clean
@@ -200,7 +203,10 @@ def test_a_copy_under_another_name(copied, honest):
 
 
 def test_equal_predictions_in_one_task_are_a_note_without_the_model(honest, tmp_path):
-    options = {"only": "diabetes", "only_folds": [0, 1], "output": tmp_path, "items": False}
+    options = {
+        "only": karat.Only("diabetes", folds=[0, 1]),
+        "output": karat.Output(tmp_path, items=False),
+    }
     (run,) = karat.evaluate("ordinal", "quickstart", **options)
     edit(run.folder / "run.json", model="mine")
     for path in (run.folder / "jobs").glob("*.json"):
@@ -214,8 +220,9 @@ def test_equal_predictions_in_one_task_are_a_note_without_the_model(honest, tmp_
 
 def test_a_possible_copy_is_run_again_first(tmp_path, monkeypatch):
     # onehot and ordinal are the same on diabetes, and differ on penguins
-    options = {"only": ["diabetes", "penguins"], "only_folds": [0, 1], "output": tmp_path}
-    runs = karat.evaluate(["onehot", "ordinal"], "quickstart", items=False, **options)
+    only = karat.Only(["diabetes", "penguins"], folds=[0, 1])
+    output = karat.Output(tmp_path, items=False)
+    runs = karat.evaluate(["onehot", "ordinal"], "quickstart", only=only, output=output)
     monkeypatch.setattr(_Work, "_most_surprising", lambda self, records: ("penguins", 0))
     found = verify(runs[0], against=[tmp_path], seed=0, jobs=1)
     assert not found.refused and any("ordinal" in note for note in found.notes)
@@ -262,7 +269,10 @@ def test_times_that_repeat_or_precede_the_run(copied):
 def test_cpu_times_that_no_processor_has(tmp_path, monkeypatch):
     monkeypatch.setattr("karat.ext.publish.verification.FEWEST_SECONDS", 0.0)
     monkeypatch.setattr("karat.ext.publish.verification.GPU", ())
-    suite = {"only": "diabetes", "only_folds": [0, 1], "output": tmp_path, "items": False}
+    suite = {
+        "only": karat.Only("diabetes", folds=[0, 1]),
+        "output": karat.Output(tmp_path, items=False),
+    }
     (run,) = karat.evaluate("ridge", "quickstart", **suite)
     assert not verify(run, seed=0).refused
     for path in (run.folder / "jobs").glob("*.json"):
@@ -279,7 +289,9 @@ def corrupted(tmp_path):
     (task,) = (task for task in karat.suite("quickstart") if task.name == "diabetes")
     task = dataclasses.replace(task, corruptions={"noise_gaussian": (0.5, 1.0)})
     suite = karat.Suite("quickstart", (task,))
-    (run,) = karat.evaluate("ridge", suite, only_folds=[0, 1, 2], output=tmp_path, items=False)
+    (run,) = karat.evaluate(
+        "ridge", suite, only=karat.Only(folds=[0, 1, 2]), output=karat.Output(tmp_path, items=False)
+    )
     return run, suite
 
 
@@ -306,7 +318,10 @@ def test_predictions_that_are_declared_as_not_stored(corrupted):
     (task,) = (dataclasses.replace(task, keep_predictions="clean") for task in suite)
     own = karat.Suite("quickstart", (task,))
     (run,) = karat.evaluate(
-        "ridge", own, only_folds=[0], output=run.folder.parent / "b", items=False
+        "ridge",
+        own,
+        only=karat.Only(folds=[0]),
+        output=karat.Output(run.folder.parent / "b", items=False),
     )
     assert not verify(run, suite=own, seed=0).refused
     path = run.folder / "jobs" / "diabetes.0.json"
@@ -319,7 +334,7 @@ def test_predictions_that_are_declared_as_not_stored(corrupted):
 
 
 def test_the_best_fold_is_run_again(tmp_path):
-    options = {"only": "diabetes", "output": tmp_path, "items": False}
+    options = {"only": "diabetes", "output": karat.Output(tmp_path, items=False)}
     (run,) = karat.evaluate("ridge", "quickstart", **options)
 
     def exact(rows, at, header):

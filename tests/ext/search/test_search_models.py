@@ -16,7 +16,8 @@ import pytest
 import karat
 from karat.config.catalog import Catalog
 from karat.errors import ContractError, Declined, DefinitionError
-from karat.execution.plan import estimate_bills, make_plan
+from karat.execution.plan import make_plan
+from karat.ext.endpoints.bills import estimate_bills
 from karat.ext.search.search_models import BM25, Fusion, Reranker
 from karat.models.adapters import adapt
 from karat.models.model_identity import model_identity
@@ -469,14 +470,15 @@ def test_an_encoder_encodes_each_text_once_for_all_models(tmp_path, monkeypatch,
         "reranked": Reranker(Overlap(), Counted(), top=5),
         "fused": Fusion([NoiseSearch(), Reranker(Overlap(), Counted(), top=3)]),
     }
-    options = {"workers": 0, "cache": cache}
-    runs = karat.evaluate(models, task, output=tmp_path / "runs", **options)
+    output = karat.Output(tmp_path / "runs", cache=cache)
+    runs = karat.evaluate(models, task, output=output)
     assert sorted(CALLS) == sorted({*texts.values(), *asked.values()})
     rows = pd.concat([run.results() for run in runs]).set_index("framework")
     assert rows["embed_seconds"].nunique() == 1 and rows["embed_seconds"].min() > 0
     first = as_searcher(NoiseEncoder())  # a search model of its own: nothing is stored
     again = {"same": Fusion([NoiseSearch(), Reranker(Overlap(), first, top=3)])}
-    (run,) = karat.evaluate(again, task, output=tmp_path / "again", **options)
+    output = karat.Output(tmp_path / "again", cache=cache)
+    (run,) = karat.evaluate(again, task, output=output)
     assert run.results()["mrr"].item() == rows["mrr"]["fused"]
 
 
@@ -495,7 +497,9 @@ def test_stages_are_embedded_in_workers_too(tmp_path, monkeypatch):
     scores = []
     for workers in (0, 1):
         output = tmp_path / str(workers)
-        runs = karat.evaluate(models, task, output=output, workers=workers, cache=False)
+        runs = karat.evaluate(
+            models, task, output=karat.Output(output, cache=False), workers=workers
+        )
         scores += [(run.results()["mrr"].item(), run.results()["status"].item()) for run in runs]
         assert all(run.results()["embed_seconds"].item() > 0 for run in runs)
     assert scores[0] == scores[1] and scores[0][1] == "ok"
@@ -519,7 +523,7 @@ def task(tmp_path, monkeypatch):
 
 def test_the_cost_of_stages_is_on_the_row(task, tmp_path):
     """An endpoint as the first stage is paid once; the pairs of a reranker are counted."""
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     from ...endpoint_server import serving
 
@@ -540,7 +544,7 @@ def test_the_cost_of_stages_is_on_the_row(task, tmp_path):
 
 def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(task, tmp_path):
     """Texts that two models share are on the first bill; nothing is sent without a budget."""
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     from ...endpoint_server import serving
 
@@ -557,9 +561,11 @@ def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(task, tmp_pat
         (bill,) = estimate_bills(plan)
         assert (bill.model, bill.texts, bill.missing) == ("hybrid", 28, 28)
         output = tmp_path / "runs"
-        stopped = karat.evaluate(models, task, output=output, budget=1e-9)
+        stopped = karat.evaluate(models, task, output=output, workers=karat.Machines(budget=1e-9))
         assert server.texts.total() == 0 and not any(run.records() for run in stopped)
-        runs = karat.evaluate(models, task, output=output, budget=1.0, resume=True)
+        runs = karat.evaluate(
+            models, task, output=output, workers=karat.Machines(budget=1.0), resume=True
+        )
         assert server.texts.total() == 28
         assert estimate_bills(plan)[0].missing == 0
     rows = pd.concat([run.results() for run in runs]).set_index("framework")

@@ -277,7 +277,7 @@ def test_addresses_and_headers_have_a_limit(reader):
 
 def test_requests_that_wait_are_counted():
     async def count():
-        turns = Turns(total=1, each=1)
+        turns = Turns(total=1, per_client=1)
         leave = await turns.enter("")
         others = [asyncio.create_task(turns.enter("")) for _ in range(3)]
         await rest()

@@ -18,7 +18,7 @@ import pytest
 from karat.analysis.leaderboard import leaderboard
 from karat.ext.serve import routes
 from karat.ext.serve.guard import HEADERS, Turns
-from karat.ext.serve.routes import Paging
+from karat.ext.serve.request_parameters import Paging
 from karat.ext.serve.server import ServerSettings
 from karat.ext.serve.snapshots import FolderWatcher
 from karat.reporting.page import make_bundle
@@ -410,7 +410,7 @@ def test_a_client_cannot_try_many_tokens_at_a_time(monkeypatch, tools):
 
     async def guess_many():
         service = SimpleNamespace(settings=ServerSettings(Path("x"), token=tools.token))
-        service.guesses = Turns(total=1000, each=1)
+        service.guesses = Turns(total=1000, per_client=1)
         request = SimpleNamespace(scope={"client": ("192.0.2.1", 1)})
         guesses = (routes.require_token(request, service, None) for _ in range(20))
         return await asyncio.gather(*guesses, return_exceptions=True)

@@ -127,7 +127,9 @@ def test_scans_are_rare(written, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        *(({"tasks": "all"}, "tasks"), ({"model": 5}, "model"), ({"model": ""}, "model")),
+        ({"tasks": "all"}, "tasks"),
+        ({"model": 5}, "model"),
+        ({"model": ""}, "model"),
         ({"tasks": [{"name": "x", "metrics": [], "folds": [], "dataset": ""}]}, "tasks.0.metrics"),
         ({"seed": "x"}, "seed"),
     ],
@@ -167,8 +169,20 @@ def test_invalid_records_invalid_json_and_other_folders(written, tools):
 @pytest.mark.parametrize(
     "content",
     [
-        *("null", "[]", "[[1, 2]]", "5", '"x"', "{}", "[" * 100_000, '{"tasks": null}', "NaN"),
-        *('{"tasks": [null]}', '{"model": {"a": null}}', "\udcff", "1" * 10_000, ""),
+        "null",
+        "[]",
+        "[[1, 2]]",
+        "5",
+        '"x"',
+        "{}",
+        "[" * 100_000,
+        '{"tasks": null}',
+        "NaN",
+        '{"tasks": [null]}',
+        '{"model": {"a": null}}',
+        "\udcff",
+        "1" * 10_000,
+        "",
     ],
 )
 def test_a_damaged_run_hides_no_other(written, tools, content):

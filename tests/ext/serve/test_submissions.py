@@ -551,10 +551,22 @@ def test_arguments_of_karat_run(tmp_path):
         suite="mine", models=["onehot", "upload:a.txt"], tasks=["halves"], folds=[0, 1], seed=7
     )
     assert run_arguments(order, settings, uploads) == [
-        *("run", f"--output={tmp_path}", "--constraint=small", "--workers=2", "--seed=7"),
-        *("--resume", "--retry-failed", "--quiet", f"--define={Path.cwd() / 'my.yaml'}"),
-        *("--model=onehot", f"--model=a.txt={uploads.vectors / 'a.txt'}", "--task=halves"),
-        *("--only-fold=0", "--only-fold=1", "--", "mine"),
+        "run",
+        f"--output={tmp_path}",
+        "--constraint=small",
+        "--workers=2",
+        "--seed=7",
+        "--resume",
+        "--retry-failed",
+        "--quiet",
+        f"--define={Path.cwd() / 'my.yaml'}",
+        "--model=onehot",
+        f"--model=a.txt={uploads.vectors / 'a.txt'}",
+        "--task=halves",
+        "--only-fold=0",
+        "--only-fold=1",
+        "--",
+        "mine",
     ]
 
 

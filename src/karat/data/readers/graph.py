@@ -20,7 +20,8 @@ from karat.core.columns import require_columns
 from karat.core.dataset import Dataset
 from karat.core.numbers import parse_number
 from karat.core.registry import reader
-from karat.data.download import fetch_first, sha256_of
+from karat.data.download import fetch_first
+from karat.data.file_sources import sha256_of
 from karat.data.load_dataset import DataSpec, Files
 from karat.data.readers.table_files import (
     OPTIONS,
@@ -36,6 +37,10 @@ from karat.data.readers.table_files import (
 from karat.errors import DataError, DefinitionError, did_you_mean
 
 WORDS = ("a", "b", "c", "answer")
+TRIPLE = ("head", "relation", "tail")
+#: the default files of a folder
+PARTS: dict[str, Any] = {"train": ["train.txt", "valid.txt"], "test": "test.txt"}
+INVERSE = "⁻¹"
 
 
 def entity_label(iri: str) -> str:
@@ -157,8 +162,8 @@ def read_entities(files: Files, spec: DataSpec) -> Dataset:
 
 
 def _columns(spec: DataSpec, option: str) -> list[str]:
-    given = spec.options.get(option) or []
-    return list(map(str, given)) if isinstance(given, list) else [str(given)]
+    names = spec.options.get(option) or []
+    return list(map(str, names)) if isinstance(names, list) else [str(names)]
 
 
 def _with_ids(
@@ -213,7 +218,9 @@ def read_documents(files: Files, spec: DataSpec) -> Dataset:
     content = parse_json(read_text(path), path)
     if not isinstance(content, list) or not content:
         raise DataError(f"{path} is not a list of documents.")
-    bags = [_document(each, f"{path}, document {i}") for i, each in enumerate(content, start=1)]
+    bags = [
+        _document(document, f"{path}, document {i}") for i, document in enumerate(content, start=1)
+    ]
     frame, spec = _compared(path, bags, replace(spec, modality="entity"))
     return ask(frame, spec, entity_label)
 
@@ -240,44 +247,49 @@ def _compared(
     fields = spec.fields or ("doc1", "doc2")
     if len(fields) != 2:
         raise DefinitionError(f"{spec.name}: expected two fields, got {len(fields)}.")
-    table, about = _pairs(path, spec)
+    table, facts = _pairs(path, spec)
     target = spec.target or "average"
-    spec = replace(spec, fields=fields, target=target, kind="regression", options={}, about=about)
+    spec = replace(spec, fields=fields, target=target, kind="regression", options={}, about=facts)
     frame = read_frame(table, spec)
     require_columns(frame, [*fields, target], str(table))
     chosen = {name: _chosen(frame[name], documents, table) for name in fields}
     return frame.assign(**chosen), spec
 
 
-def _document(given: Any, where: str) -> dict[str, float]:
+def _document(document: Any, where: str) -> dict[str, float]:
     """Return the entities of a document with their highest weights."""
-    found = given.get("annotations") if isinstance(given, Mapping) else None
-    if not isinstance(found, list):
+    annotations = document.get("annotations") if isinstance(document, Mapping) else None
+    if not isinstance(annotations, list):
         raise DataError(f'{where} has no list "annotations".')
     bag: dict[str, float] = {}
-    for number, each in enumerate(found, start=1):
-        place, given = f"{where}, annotation {number}", each if isinstance(each, Mapping) else {}
+    for number, annotation in enumerate(annotations, start=1):
+        where_here, document = (
+            f"{where}, annotation {number}",
+            annotation if isinstance(annotation, Mapping) else {},
+        )
         for key in ("entity", "weight"):
-            if key not in given:
-                raise DataError(f'{place} has no "{key}".{did_you_mean(key, map(str, given))}')
-        entity, weight = given["entity"], given["weight"]
+            if key not in document:
+                raise DataError(
+                    f'{where_here} has no "{key}".{did_you_mean(key, map(str, document))}'
+                )
+        entity, weight = document["entity"], document["weight"]
         if not isinstance(entity, str) or not entity.strip():
-            raise DataError(f"{place}: the entity must be a string, got {entity!r}.")
+            raise DataError(f"{where_here}: the entity must be a string, got {entity!r}.")
         numeric = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not numeric or not 0 < weight <= sys.float_info.max:
-            raise DataError(f"{place}: the weight must be a number above 0, got {weight!r}.")
+            raise DataError(f"{where_here}: the weight must be a number above 0, got {weight!r}.")
         bag[entity.strip()] = max(float(weight), bag.get(entity.strip(), 0.0))
     return bag
 
 
 def _pairs(path: Path, spec: DataSpec) -> tuple[Path, dict[str, str]]:
     """Return the table of questions, and the source and checksum of both files."""
-    given = spec.options.get("pairs")
-    if isinstance(given, list) and given:
-        table, source = fetch_first(f"{spec.name} (its pairs)", given, spec.about)
+    pairs = spec.options.get("pairs")
+    if isinstance(pairs, list) and pairs:
+        table, source = fetch_first(f"{spec.name} (its pairs)", pairs, spec.about)
         origin = str(source)
-    elif isinstance(given, str) and given:
-        table, origin = path.parent / given, given
+    elif isinstance(pairs, str) and pairs:
+        table, origin = path.parent / pairs, pairs
     else:
         raise DefinitionError(
             f'{spec.name}: the option "pairs" is missing: a file in the folder of the documents, '
@@ -338,12 +350,6 @@ def read_word_pairs(files: Files, spec: DataSpec) -> Dataset:
     frame = pd.DataFrame(rows, columns=["word1", "word2", "score"])
     spec = replace(spec, fields=("word1", "word2"), target="score", kind="regression")
     return ask(frame, replace(spec, modality="entity"), None)
-
-
-TRIPLE = ("head", "relation", "tail")
-#: the default files of a folder
-PARTS: dict[str, Any] = {"train": ["train.txt", "valid.txt"], "test": "test.txt"}
-INVERSE = "⁻¹"
 
 
 @reader("triples")

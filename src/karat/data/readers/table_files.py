@@ -53,6 +53,32 @@ OPTIONS = (
 )
 # Missing values in a numeric column; in a column of labels these are labels.
 NO_NUMBER = ("NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A")
+#: number of characters from which the separator is inferred
+HEAD = 100_000
+#: what pyarrow and pandas raise for invalid files; pyarrow's own errors are among these
+_ARROW_ERRORS = (OSError, ValueError, TypeError, LookupError, NotImplementedError, RuntimeError)
+# A word in quotes, with escapes.
+QUOTED = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")\s*+""")
+NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
+NUMBERS = ("numeric", "real", "integer")
+# KEEL's files also declare features and target; here the dataset definition does.
+ROLES = ("@input", "@inputs", "@output", "@outputs")
+MISSING = ("?", "", "<null>")
+#: options of the reader "table" for a folder of files
+FOLDER_OPTIONS = ("files", "answers", "key")
+KINDS = {
+    **dict.fromkeys(
+        ("load_iris", "load_wine", "load_breast_cancer", "load_digits"), "classification"
+    ),
+    "load_diabetes": "regression",
+}
+#: the feature arrays, and the names of their columns
+FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
+TABRED_KINDS = {
+    "regression": "regression",
+    "binclass": "classification",
+    "multiclass": "classification",
+}
 
 
 def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.DataFrame:
@@ -265,15 +291,15 @@ class Delimited:
     @property
     def separator(self) -> str:
         """The separator, if it is another one than the suffix says; otherwise empty."""
-        given = self.spec.options.get("separator")
-        usual = SEPARATORS.get(suffix_of(self.path), ",") if given is None else given
+        separator = self.spec.options.get("separator")
+        usual = SEPARATORS.get(suffix_of(self.path), ",") if separator is None else separator
         return "" if self.arguments["sep"] == usual else str(self.arguments["sep"])
 
     @property
     def mark(self) -> str:
         """The separator if it is one character; otherwise a blank."""
-        given = str(self.arguments["sep"])
-        return given if len(given) == 1 else " "
+        separator = str(self.arguments["sep"])
+        return separator if len(separator) == 1 else " "
 
     @property
     def utf8(self) -> bytes:
@@ -332,22 +358,22 @@ class Delimited:
 
     def _line(self, row: int) -> int:
         """Return the line of the file on which a row ends."""
-        given = self.arguments
-        lines = _decoded(self.content, self.path, self.spec).splitlines()[given["skiprows"] :]
-        if len(given["sep"]) > 1:
-            return given["skiprows"] + row + 1 + (given["header"] is not None)
-        rows = csv.reader(lines, delimiter=given["sep"], quoting=given["quoting"])
+        arguments = self.arguments
+        lines = _decoded(self.content, self.path, self.spec).splitlines()[arguments["skiprows"] :]
+        if len(arguments["sep"]) > 1:
+            return arguments["skiprows"] + row + 1 + (arguments["header"] is not None)
+        rows = csv.reader(lines, delimiter=arguments["sep"], quoting=arguments["quoting"])
         present = (cells for cells in rows if cells)
-        for _ in range(row + 1 + (given["header"] is not None)):
+        for _ in range(row + 1 + (arguments["header"] is not None)):
             next(present)
-        return int(given["skiprows"] + rows.line_num)
+        return int(arguments["skiprows"] + rows.line_num)
 
 
 def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     source = Delimited.open(path, spec)
     if source.separator:
-        shown = {"\t": "tab"}.get(source.separator, f'"{source.separator}"')
-        _say_inferred(path, f"with the separator {shown}")
+        separator = {"\t": "tab"}.get(source.separator, f'"{source.separator}"')
+        _say_inferred(path, f"with the separator {separator}")
     frame = source.frame(texts)
     if spec.kind in (None, "regression") and spec.target in frame.columns:
         answers = frame[spec.target]
@@ -358,9 +384,9 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
 
 def _refuse_duplicates(content: bytes, arguments: Mapping[str, Any], path: Path) -> None:
     # pandas would rename duplicate columns silently
-    given = {**arguments, "header": None, "names": None, "na_values": None}
-    given |= {"nrows": 1, "dtype": str, "keep_default_na": False}
-    first = pd.read_csv(BytesIO(content), **given).iloc[0]
+    options = {**arguments, "header": None, "names": None, "na_values": None}
+    options |= {"nrows": 1, "dtype": str, "keep_default_na": False}
+    first = pd.read_csv(BytesIO(content), **options).iloc[0]
     duplicates = first[first.duplicated() & (first != "")]
     if len(duplicates):
         raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}"; rename one in the file.')
@@ -389,9 +415,6 @@ def _infer_target(answers: pd.Series, spec: DataSpec, path: Path, decimal: bool)
 
 
 # -- what a file does not say: its separator ------------------------------------------------
-
-#: number of characters from which the separator is inferred
-HEAD = 100_000
 
 
 def _say_inferred(where: Path | str, what: str) -> None:
@@ -479,9 +502,10 @@ def _unconverted(column: pd.Series, spec: DataSpec) -> pd.Series:
     """Return the cells as text; empty ones and declared missing values are None."""
     missing = {"", *map(str, spec.options.get("missing") or ())}
     strip = bool(spec.options.get("strip"))
-    cells = (cell.strip() if strip else cell for cell in column.tolist())
+    codes, distinct = pd.factorize(column)
+    cells = (cell.strip() if strip else cell for cell in distinct.tolist())
     texts = [None if cell.strip() in missing else cell for cell in cells]
-    return pd.Series(texts, index=column.index, dtype=object)
+    return pd.Series(np.array(texts, dtype=object)[codes], index=column.index, dtype=object)
 
 
 @contextmanager
@@ -505,10 +529,6 @@ def _readable_errors(path: Path) -> Iterator[None]:
 
 
 # -- the other formats ----------------------------------------------------------------------
-
-
-#: what pyarrow and pandas raise for invalid files; pyarrow's own errors are among these
-_ARROW_ERRORS = (OSError, ValueError, TypeError, LookupError, NotImplementedError, RuntimeError)
 
 
 def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
@@ -554,14 +574,6 @@ def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
 
 
 # -- ARFF, the table format of Weka, OpenML and KEEL --------------------------------------
-
-# A word in quotes, with escapes.
-QUOTED = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")\s*+""")
-NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
-NUMBERS = ("numeric", "real", "integer")
-# KEEL's files also declare features and target; here the dataset definition does.
-ROLES = ("@input", "@inputs", "@output", "@outputs")
-MISSING = ("?", "", "<null>")
 
 
 @dataclass(frozen=True)
@@ -784,10 +796,6 @@ def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
 # -- readers ----------------------------------------------------------------------------------
 
 
-#: options of the reader "table" for a folder of files
-FOLDER_OPTIONS = ("files", "answers", "key")
-
-
 @reader("table")
 def read_table(files: Files, spec: DataSpec) -> Dataset:
     """Return the rows of a file (or of a train and a test file) as a dataset.
@@ -836,14 +844,6 @@ def _read_folder(folder: Path, spec: DataSpec) -> pd.DataFrame:
     return whole
 
 
-KINDS = {
-    **dict.fromkeys(
-        ("load_iris", "load_wine", "load_breast_cancer", "load_digits"), "classification"
-    ),
-    "load_diabetes": "regression",
-}
-
-
 def sklearn_table(
     name: str, loader: str, *, target: str = "target", kind: str | None = None
 ) -> Dataset:
@@ -864,17 +864,8 @@ def sklearn_table(
     table = bunch.frame.rename(columns={"target": target})
     if kind == "classification" and "target_names" in bunch:
         table[target] = [str(bunch.target_names[code]) for code in table[target]]
-    about = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
-    return Dataset.from_table(table, target, name=name, kind=kind, about=about)
-
-
-#: the feature arrays, and the names of their columns
-FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
-TABRED_KINDS = {
-    "regression": "regression",
-    "binclass": "classification",
-    "multiclass": "classification",
-}
+    facts = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
+    return Dataset.from_table(table, target, name=name, kind=kind, about=facts)
 
 
 @reader("tabred")

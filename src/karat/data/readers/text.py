@@ -41,6 +41,19 @@ from karat.errors import DataError, DefinitionError
 
 #: the name of the column of groups
 TOGETHER = "related texts"
+OWN = ("train", "test", "file", "answers", "key", "keep", "classes", "one_of", "together")
+#: the classes of a pair; the last one is the positive class
+ANSWERS = ("other", "own")
+_KEYWORD = r"(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?"
+_LINE = re.compile(_KEYWORD + r'\s*("(?:[^"\\]|\\.)*")')
+_MARKUP = re.compile(r"[%<{]")
+#: the classes of a pair; the last one is the positive class
+RECORD_ANSWERS = ("no match", "match")
+OF_TWO = ("left", "right", "id", "matches", "keys", "match")
+#: every row needs an id, so rows without a target cannot be dropped
+OF_ROWS = tuple(option for option in OPTIONS if option != "unanswered")
+#: more matching pairs than this mean that the column holds classes, not entities
+MAX_PAIRS = 5_000_000
 
 
 def related(texts: pd.DataFrame) -> np.ndarray:
@@ -129,9 +142,6 @@ def _texts(folder: Path, pattern: str) -> list[tuple[str, str]]:
     return rows
 
 
-OWN = ("train", "test", "file", "answers", "key", "keep", "classes", "one_of", "together")
-
-
 @reader("pieces")
 def read_pieces(files: Files, spec: DataSpec) -> Dataset:
     """Return questions about the texts in the columns ``fields`` of one file or a folder.
@@ -158,10 +168,10 @@ def read_pieces(files: Files, spec: DataSpec) -> Dataset:
         frame, spec = read_parts(files, spec, lambda path: read_piece(path, spec, spec.fields))
     require_columns(frame, spec.fields, spec.name)
     functions = {"keep": _keep_labels, "classes": _bin_numbers, "one_of": _one_column}
-    given = [option for option in functions if spec.options.get(option)]
-    if len(given) > 1:
-        raise DefinitionError(f"{spec.name}: {' and '.join(given)} exclude each other.")
-    frame, spec = functions[given[0]](frame, spec) if given else (frame, spec)
+    chosen = [option for option in functions if spec.options.get(option)]
+    if len(chosen) > 1:
+        raise DefinitionError(f"{spec.name}: {' and '.join(chosen)} exclude each other.")
+    frame, spec = functions[chosen[0]](frame, spec) if chosen else (frame, spec)
     if not len(frame):
         raise DataError(f"{spec.name}: no row has one of the requested targets.")
     frame, spec = keep_together(frame, spec, list(spec.fields))
@@ -243,20 +253,20 @@ def _one_column(frame: pd.DataFrame, spec: DataSpec) -> tuple[pd.DataFrame, Data
     names = _named(spec, "one_of")
     require_columns(frame, list(names), spec.name)
     marks = frame[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float) == 1
-    found = np.array(list(names.values()), dtype=object)[marks.argmax(axis=1)]
-    answers = pd.Series(np.where(marks.sum(axis=1) == 1, found, None), index=frame.index)
+    label = np.array(list(names.values()), dtype=object)[marks.argmax(axis=1)]
+    answers = pd.Series(np.where(marks.sum(axis=1) == 1, label, None), index=frame.index)
     spec = replace(spec, target=spec.target or "class")
     return _classes(frame, answers, list(names.values()), spec)
 
 
 def _named(spec: DataSpec, option: str) -> dict[str, str]:
     """Return an option that is a list, or a mapping to classes, as a mapping."""
-    given = spec.options[option]
-    if not isinstance(given, list | dict):
+    labels = spec.options[option]
+    if not isinstance(labels, list | dict):
         raise DefinitionError(
-            f'{spec.name}: "{option}" must be a list or a mapping {{label: class}}, got {given!r}.'
+            f'{spec.name}: "{option}" must be a list or a mapping {{label: class}}, got {labels!r}.'
         )
-    mapping = given if isinstance(given, dict) else {each: each for each in given}
+    mapping = labels if isinstance(labels, dict) else {label: label for label in labels}
     return {str(written): str(name) for written, name in mapping.items()}
 
 
@@ -268,10 +278,6 @@ def _classes(
     labeled = frame[present].assign(**{need_target(spec): answers[present]})
     options = {**spec.options, "labels": {name: name for name in names}}
     return labeled.reset_index(drop=True), replace(spec, kind="classification", options=options)
-
-
-#: the classes of a pair; the last one is the positive class
-ANSWERS = ("other", "own")
 
 
 @reader("tagged")
@@ -324,22 +330,17 @@ def _lists(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
     rng = np.random.default_rng([seed, zlib.crc32(b"tagged lists")])
     tags = pairs["tag"].unique()
     rows = []
-    for query, own in pairs.groupby("query", sort=False)["tag"]:
-        rest = tags[~np.isin(tags, own.to_numpy())]
+    for query, query_tags in pairs.groupby("query", sort=False)["tag"]:
+        rest = tags[~np.isin(tags, query_tags.to_numpy())]
         if not len(rest):
             raise DataError(f'{spec.name}: "{query}" has every tag; no others can be drawn.')
         drawn = rest[np.sort(rng.choice(len(rest), min(others, len(rest)), replace=False))]
-        rows += [(query, tag, ANSWERS[1]) for tag in own]
+        rows += [(query, tag, ANSWERS[1]) for tag in query_tags]
         rows += [(query, tag, ANSWERS[0]) for tag in drawn]
     frame = pd.DataFrame(rows, columns=["query", "tag", "answer"])
     facts: dict[str, Any] = {"name": spec.name, "group": "query", "about": spec.about}
     data = Dataset.from_columns(frame, ["query", "tag"], "answer", kind="classification", **facts)
     return replace(data, classes=ANSWERS)
-
-
-_KEYWORD = r"(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?"
-_LINE = re.compile(_KEYWORD + r'\s*("(?:[^"\\]|\\.)*")')
-_MARKUP = re.compile(r"[%<{]")
 
 
 @reader("translations")
@@ -414,15 +415,6 @@ def _message(block: str, path: Path) -> dict[str, str]:
     return texts
 
 
-#: the classes of a pair; the last one is the positive class
-RECORD_ANSWERS = ("no match", "match")
-OF_TWO = ("left", "right", "id", "matches", "keys", "match")
-#: every row needs an id, so rows without a target cannot be dropped
-OF_ROWS = tuple(option for option in OPTIONS if option != "unanswered")
-#: more matching pairs than this mean that the column holds classes, not entities
-MAX_PAIRS = 5_000_000
-
-
 @reader("duplicates")
 def read_duplicates(files: Files, spec: DataSpec) -> Dataset:
     r"""Return one question per row whose target is the entity; rows of one entity are duplicates.
@@ -476,10 +468,10 @@ def _row_pairs(tables: _Tables, spec: DataSpec) -> Dataset:
     if pairs["same"].all():
         pairs = _add_negatives(tables, spec)
     ids = tables.items.index
-    asked = {"left": ids[pairs["left"]], "right": ids[pairs["right"] + tables.begin]}
+    row_ids = {"left": ids[pairs["left"]], "right": ids[pairs["right"] + tables.begin]}
     answers = np.where(pairs["same"], "match", "no match").astype(object)
     return Dataset(
-        *(spec.name, tables.items, pd.DataFrame(asked), answers, "classification", "table"),
+        *(spec.name, tables.items, pd.DataFrame(row_ids), answers, "classification", "table"),
         group=tables.group[pairs["left"]],
         classes=RECORD_ANSWERS,
         about=spec.about,
@@ -568,13 +560,13 @@ def _entities(ids: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
         raise DefinitionError(f'{spec.name}: invalid pattern "entity": {error}.') from error
     if pattern.groups != 1:
         raise DefinitionError(f'{spec.name}: the pattern "{written}" must have one group, ( ).')
-    found = [match and match[1] for match in map(pattern.search, ids)]
-    failed = [row for row, entity in enumerate(found) if not entity]
+    entities = [match and match[1] for match in map(pattern.search, ids)]
+    failed = [row for row, entity in enumerate(entities) if not entity]
     if failed:
         raise DataError(
             f'{path}: the pattern "{written}" does not match "{ids[failed[0]]}" (row {failed[0]}).'
         )
-    return pd.Series(found, dtype=object)
+    return pd.Series(entities, dtype=object)
 
 
 def _same_entities(left: pd.Series, right: pd.Series, where: str) -> pd.DataFrame:
@@ -662,14 +654,14 @@ def _add_negatives(tables: _Tables, spec: DataSpec) -> pd.DataFrame:
     taken = tables.taken.groupby("left")["right"].agg(lambda right: sorted(set(right))).to_dict()
     counts = tables.pairs["left"].value_counts(sort=False).sort_index()
     drawn = []
-    for left, matches in counts.items():
-        free = rows - len(taken[left])
-        found = rng.choice(free, min(free, negatives * int(matches)), replace=False)
-        for row in taken[left]:  # ascending: each one shifts the rows after it
-            found = found + (found >= row)
-        drawn.append(found)
-    left = np.repeat(counts.index.to_numpy(), [len(others) for others in drawn])
-    others = pd.DataFrame({"left": left, "right": np.concatenate(drawn), "same": False})
+    for query, matches in counts.items():
+        free = rows - len(taken[query])
+        others_drawn = rng.choice(free, min(free, negatives * int(matches)), replace=False)
+        for row in taken[query]:  # ascending: each one shifts the rows after it
+            others_drawn = others_drawn + (others_drawn >= row)
+        drawn.append(others_drawn)
+    query = np.repeat(counts.index.to_numpy(), [len(others) for others in drawn])
+    others = pd.DataFrame({"left": query, "right": np.concatenate(drawn), "same": False})
     if not len(others):
         raise DataError(f"{spec.name}: every pair matches; there are no negative pairs.")
     return pd.concat([tables.pairs, others]).sort_values("left", kind="stable", ignore_index=True)

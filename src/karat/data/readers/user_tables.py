@@ -141,7 +141,7 @@ class _Table:
         starts = np.isin(codes, np.frombuffer(f'\r\n "{self.source.mark}'.encode(), np.uint8))
         begins = (codes[1:-1] == ord("0")) & digits[2:] & starts[:-2]
         places = (np.flatnonzero(begins) + 1).tolist()
-        return any(_CODE.match(content, place) for place in places)
+        return any(_CODE.match(content, position) for position in places)
 
 
 def _with_codes(tables: Mapping[str, _Table], spec: DataSpec) -> dict[str, _Table]:
@@ -202,9 +202,9 @@ class _Decimal:
             return cls(forced.decimal)
         if any(name in spec.options for name in ("decimal", "thousands")):
             return cls()
-        found = [pair for table in tables for pair in _written(table.frame, spec)]
-        marks = {numbers.decimal for _, numbers in found}
-        ambiguous = {name: numbers.example(",.") for name, numbers in found if numbers.ambiguous}
+        columns = [pair for table in tables for pair in _written(table.frame, spec)]
+        marks = {numbers.decimal for _, numbers in columns}
+        ambiguous = {name: numbers.example(",.") for name, numbers in columns if numbers.ambiguous}
         if "," in marks:
             return cls(",", "." in marks, ambiguous if "." in marks else {})
         semicolons = any(t.source is not None and t.source.mark == ";" for t in tables)
@@ -224,9 +224,9 @@ def _written(frame: pd.DataFrame, spec: DataSpec) -> Iterator[tuple[str, Written
     fixed |= {spec.target} if spec.kind == "classification" else set()
     for name in frame.columns:
         if name not in fixed and (cells := distinct_text_cells(frame[name])):
-            found = written_numbers(cells, NO_NUMBER)
-            if found is not None and not found.problem:
-                yield name, found
+            numbers = written_numbers(cells, NO_NUMBER)
+            if numbers is not None and not numbers.problem:
+                yield name, numbers
 
 
 def _open_points(table: _Table) -> dict[str, str] | None:
@@ -303,8 +303,8 @@ def infer_columns(
     sentence = inference.sentence()
     for line in ([f"read with {sentence}."] if sentence else []) + [*inference.notes.values()]:
         warn_caller(f"{spec.name}: {line}")
-    about = {"reading": sentence} if sentence else {}
-    spec = replace(spec, drop=(*spec.drop, *ids), about={**spec.about, **about})
+    facts = {"reading": sentence} if sentence else {}
+    spec = replace(spec, drop=(*spec.drop, *ids), about={**spec.about, **facts})
     return (frame.assign(**columns) if columns else frame), spec
 
 
@@ -329,11 +329,11 @@ class _Inference:
             cells = [] if name in fixed else distinct_text_cells(self.frame[name])
             if not cells:
                 continue
-            found = written_numbers(cells, NO_NUMBER)
-            if found is None and name in numbers:
+            written = written_numbers(cells, NO_NUMBER)
+            if written is None and name in numbers:
                 raise self._no_number(name, cells)
-            if found is not None and not (found.plain and self.reading.typed):
-                self._add_numbers(name, found)
+            if written is not None and not (written.plain and self.reading.typed):
+                self._add_numbers(name, written)
             elif dates:
                 self._add_dates(name, cells)
         self._infer_target()
@@ -347,12 +347,12 @@ class _Inference:
         separator = {"": "", "\t": "the separator tab"}.get(
             self.reading.separator, f'the separator "{self.reading.separator}"'
         )
-        given = self.spec.options
+        options = self.spec.options
         comma = self.reading.decimal.mark == "," and self.reading.forced is None
         decimal = "decimal commas" if comma else ""
         grouping = sorted({MARK_NAMES[mark] for mark in self.marks})
         thousands = f"thousands {' and '.join(grouping)}" if grouping else ""
-        parts = (separator, decimal, "" if "thousands" in given else thousands)
+        parts = (separator, decimal, "" if "thousands" in options else thousands)
         return ", ".join(filter(None, parts))
 
     def _no_number(self, name: str, cells: Sequence[str]) -> DataError:
@@ -363,45 +363,45 @@ class _Inference:
             value=name,
         )
 
-    def _add_numbers(self, name: str, found: WrittenNumbers) -> None:
+    def _add_numbers(self, name: str, written: WrittenNumbers) -> None:
         """Convert a column of numbers, or say why it stays text."""
         declared = name in (self.spec.options.get("numbers") or ())
-        if found.problem and not (declared and found.problem == "zeros"):
+        if written.problem and not (declared and written.problem == "zeros"):
             if declared:
-                raise self._no_number(name, [*found.words, *found.digits])
-            self.notes[name] = f'"{name}" stays text: {_reason(found, name)}'
+                raise self._no_number(name, [*written.words, *written.digits])
+            self.notes[name] = f'"{name}" stays text: {_reason(written, name)}'
             return
-        if (form := self._format(name, found)) is None:
+        if (form := self._format(name, written)) is None:
             return
-        self.columns[name] = as_numbers(self.frame[name], found, form)
-        if found.unit or found.missing:
-            self.notes[name] = _read_as(name, found, form)
+        self.columns[name] = as_numbers(self.frame[name], written, form)
+        if written.unit or written.missing:
+            self.notes[name] = _read_as(name, written, form)
 
-    def _format(self, name: str, found: WrittenNumbers) -> NumberFormat | None:
+    def _format(self, name: str, written: WrittenNumbers) -> NumberFormat | None:
         """Return the format of a column, with a note if it is not sure; None if it stays text."""
         decimal, forced = self.reading.decimal, self.reading.forced
-        form = forced or NumberFormat(found.decimal or decimal.mark)
-        if not form.fits(found.digits.values()):
+        form = forced or NumberFormat(written.decimal or decimal.mark)
+        if not form.fits(written.digits.values()):
             mark = "decimal and thousands marks" if self.spec.options.get("thousands") else "marks"
             self.notes[name] = (
-                f'"{name}" stays text: "{found.example(",.") or found.example()}" does not fit the '
-                f"{mark} that are set"
+                f'"{name}" stays text: "{written.example(",.") or written.example()}" '
+                f"does not fit the {mark} that are set"
             )
             return None
         if forced is None:
-            self._note_doubt(name, found, form)
-        self.marks |= {m for m in form.thousands if any(m in d for d in found.digits.values())}
+            self._note_doubt(name, written, form)
+        self.marks |= {m for m in form.thousands if any(m in d for d in written.digits.values())}
         return form
 
-    def _note_doubt(self, name: str, found: WrittenNumbers, form: NumberFormat) -> None:
-        decimal, cell = self.reading.decimal, found.example(",.")
-        if found.decimal and found.decimal != decimal.mark:
+    def _note_doubt(self, name: str, written: WrittenNumbers, form: NumberFormat) -> None:
+        decimal, cell = self.reading.decimal, written.example(",.")
+        if written.decimal and written.decimal != decimal.mark:
             self.notes[name] = (
-                f'"{name}" has decimal {MARK_NAMES[found.decimal]} ("{cell}"), other columns have '
-                f"decimal {MARK_NAMES[decimal.mark]}"
+                f'"{name}" has decimal {MARK_NAMES[written.decimal]} ("{cell}"), '
+                f"other columns have decimal {MARK_NAMES[decimal.mark]}"
             )
-        elif found.ambiguous and decimal.doubtful:
-            self._doubt(name, cell, form.number(found.digits[cell]))
+        elif written.ambiguous and decimal.doubtful:
+            self._doubt(name, cell, form.number(written.digits[cell]))
 
     def _doubt(self, name: str, cell: str, number: float) -> None:
         """Note that a mark may be a decimal or a thousands mark, and what it is read as."""
@@ -418,8 +418,8 @@ class _Inference:
         if dates is not None:
             self.columns[name] = dates
             forms = {_date_form(cell.strip()): cell for cell in reversed(cells)}
-            shown = " and ".join(f'"{cell}"' for cell in sorted(forms.values()))
-            written = f"{shown} are" if len(forms) > 1 else f'"{name}" is'
+            examples = " and ".join(f'"{cell}"' for cell in sorted(forms.values()))
+            written = f"{examples} are" if len(forms) > 1 else f'"{name}" is'
             where = f'"{name}": ' if len(forms) > 1 else ""
             self.notes[name] = f"{where}{written} read as dates (--texts {_word(name)} keeps text)"
         elif all(map(SLASHED.fullmatch, cells)):
@@ -439,25 +439,25 @@ class _Inference:
         cells = distinct_text_cells(self.frame[name])
         if not cells:
             return
-        found = None if spec.kind == "classification" else written_numbers(cells, NO_NUMBER)
-        if found is not None and self._is_number_target(found):
-            if (form := self._format(name, found)) is not None:
-                self.columns[name] = as_numbers(self.frame[name], found, form)
-            if found.unit or any(cell.strip() not in NO_NUMBER for cell in found.missing):
-                self.notes[name] = _read_as(name, found, form or NumberFormat())
+        written = None if spec.kind == "classification" else written_numbers(cells, NO_NUMBER)
+        if written is not None and self._is_number_target(written):
+            if (form := self._format(name, written)) is not None:
+                self.columns[name] = as_numbers(self.frame[name], written, form)
+            if written.unit or any(cell.strip() not in NO_NUMBER for cell in written.missing):
+                self.notes[name] = _read_as(name, written, form or NumberFormat())
         elif spec.kind != "regression":
             self._infer_labels(name, cells)
-            if found is not None and found.unit and not found.problem:
+            if written is not None and written.unit and not written.problem:
                 self.notes.setdefault(
                     name,
-                    f'"{name}" is taken as {len(cells)} classes, such as "{found.example()}" '
+                    f'"{name}" is taken as {len(cells)} classes, such as "{written.example()}" '
                     f"(--kind regression reads numbers)",
                 )
 
-    def _is_number_target(self, found: WrittenNumbers) -> bool:
+    def _is_number_target(self, written: WrittenNumbers) -> bool:
         if self.spec.kind == "regression":
-            return found.problem in ("", "zeros")
-        return not found.problem and (not found.unit or len(found.digits) > MANY_LABELS)
+            return written.problem in ("", "zeros")
+        return not written.problem and (not written.unit or len(written.digits) > MANY_LABELS)
 
     def _infer_labels(self, name: str, cells: Sequence[str]) -> None:
         column = self.frame[name]
@@ -480,28 +480,28 @@ def _word(name: str) -> str:
     return name if re.fullmatch(r"[\w.-]+", name) else f'"{name}"'
 
 
-def _reason(found: WrittenNumbers, name: str) -> str:
+def _reason(written: WrittenNumbers, name: str) -> str:
     """Return why a column of numbers stays text, and the option that changes it."""
-    words = [f'"{word}"' for word in found.words[:3]]
-    if found.problem == "zeros":
+    words = [f'"{word}"' for word in written.words[:3]]
+    if written.problem == "zeros":
         return f"{words[0]} has a leading zero (--numbers {_word(name)} reads numbers)"
-    if found.problem == "units":
+    if written.problem == "units":
         return f"its units differ ({', '.join(words)})"
-    if found.problem == "marks":
+    if written.problem == "marks":
         return f"{words[0]} and {words[1]} have different decimal marks"
-    option = " ".join(f"--missing {_word(word)}" for word in found.words[:3])
+    option = " ".join(f"--missing {_word(word)}" for word in written.words[:3])
     return f"{', '.join(words)} among numbers ({option} reads numbers)"
 
 
-def _read_as(name: str, found: WrittenNumbers, form: NumberFormat) -> str:
+def _read_as(name: str, written: WrittenNumbers, form: NumberFormat) -> str:
     """Return what the cells of a column of numbers with units or missing values are read as."""
     parts = []
-    if found.unit:
-        cell = found.example()
-        parts.append(f'"{cell}" is read as {form.number(found.digits[cell])}')
-    if found.missing:
-        cells = " and ".join(f'"{cell}"' for cell in found.missing[:3])
-        verb = "" if parts else "are read " if len(found.missing) > 1 else "is read "
+    if written.unit:
+        cell = written.example()
+        parts.append(f'"{cell}" is read as {form.number(written.digits[cell])}')
+    if written.missing:
+        cells = " and ".join(f'"{cell}"' for cell in written.missing[:3])
+        verb = "" if parts else "are read " if len(written.missing) > 1 else "is read "
         parts.append(f"{cells} {verb}as missing")
     return f'"{name}": {", ".join(parts)} (--texts {_word(name)} keeps the text)'
 

@@ -29,7 +29,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from karat import __version__
 from karat.core.files import file_hash, file_locks, private_folder
@@ -37,8 +37,14 @@ from karat.core.registry import engine
 from karat.core.writing import full_disk_explained
 from karat.errors import DefinitionError, DiskFull, KaratError, MissingExtra
 from karat.execution.engine import Engine, EngineLost
-from karat.execution.job import Job, ObjectStore
+from karat.execution.job import Job
+from karat.execution.object_store import ObjectStore
 from karat.execution.workers import Event, Worker, WorkerDied, save
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as DaskFuture
+    from distributed import Worker as DaskWorker
 
 #: minimum number of submitted jobs; with many workers, twice their number of threads
 WINDOW = 100
@@ -64,6 +70,8 @@ IDLE = 300.0
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+#: the function that a worker calls with a job: it returns the outcome, which is sent back
+PERFORM = "karat.execution.runner:perform"
 
 
 @dataclass(frozen=True)
@@ -102,10 +110,6 @@ class MissingFiles:
 def _versions() -> tuple[str, str]:
     """Return the versions of Karat and Python, which must match to read pickles."""
     return __version__, ".".join(platform.python_version_tuple()[:2])
-
-
-#: the function that a worker calls with a job: it returns the outcome, which is sent back
-PERFORM = "karat.execution.runner:perform"
 
 
 @engine("dask")
@@ -220,8 +224,8 @@ def local_cluster(workers: int) -> Any:
 
     here = {"host": "127.0.0.1"}
     # Karat enforces the limits of each job; Dask's memory limit would end all jobs of a worker
-    about = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
-    worker = {"cls": SubprocessWorker, "options": {"worker_kwargs": about}}
+    worker_options = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    worker = {"cls": SubprocessWorker, "options": {"worker_kwargs": worker_options}}
     web = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
     options = {**here, **web, "port": 0, "allowed_failures": DEATHS}
     return SpecCluster(
@@ -235,26 +239,26 @@ def _installed() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def _check_versions(client: Any) -> None:
+def _check_versions(client: Client) -> None:
     """Raise an error if the cluster's versions of Python and libraries differ from ours."""
     messages = []
     python = client.run(platform.python_version)
     ours = _versions()[1]
-    for place, theirs in python.items():
+    for address, theirs in python.items():
         if ".".join(theirs.split(".")[:2]) != ours:
-            messages.append(f"Dask worker {place} has Python {theirs}, this process {ours}")
+            messages.append(f"Dask worker {address} has Python {theirs}, this process {ours}")
     for name, here in _installed().items():
-        for place, theirs in client.run(version, name, on_error="return").items():
+        for address, theirs in client.run(version, name, on_error="return").items():
             if theirs != here:
-                found = f"has {name} {theirs}" if isinstance(theirs, str) else f"has no {name}"
-                messages.append(f"Dask worker {place} {found}, this process {here}")
+                difference = f"has {name} {theirs}" if isinstance(theirs, str) else f"has no {name}"
+                messages.append(f"Dask worker {address} {difference}, this process {here}")
     try:
         client.run_on_scheduler(version, "karat")
     except PackageNotFoundError:
         messages.append("the Dask scheduler has no karat")
     if messages:
-        shown = messages[:5] + [f"and {len(messages) - 5} more"] * (len(messages) > 5)
-        raise DefinitionError(*shown, "install the same versions on the cluster and here.")
+        some = messages[:5] + [f"and {len(messages) - 5} more"] * (len(messages) > 5)
+        raise DefinitionError(*some, "install the same versions on the cluster and here.")
 
 
 @dataclass
@@ -269,7 +273,7 @@ class _Submitted:
 class _Submitter:
     """Submits jobs to a cluster, a bounded number at a time, and yields each result once."""
 
-    def __init__(self, client: Any, packer: JobPacker) -> None:
+    def __init__(self, client: Client, packer: JobPacker) -> None:
         self.client = client
         self.packer = packer
         self.done: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -311,12 +315,12 @@ class _Submitter:
             raise
         except Exception:  # one was lost meanwhile: fetch them one by one
             pass
-        found = []
+        results = []
         for sent in finished:
             key = sent.future.key
-            found.append((sent, answers[key] if key in answers else self._answer(sent.future)))
+            results.append((sent, answers[key] if key in answers else self._answer(sent.future)))
             sent.future.release()
-        return found
+        return results
 
     def _submit(self, job: Job, tries: int = 0) -> None:
         key, share = f"karat-{uuid.uuid4().hex}", self._cluster.share(job)
@@ -339,11 +343,11 @@ class _Submitter:
                 return answers.get(timeout=1.0)
             except queue.Empty:
                 futures = [sent.future for sent in self.submitted.values()]
-                lost = any(future.status == "cancelled" for future in futures)
-                if lost or self.client.status != "running":
+                was_cancelled = any(future.status == "cancelled" for future in futures)
+                if was_cancelled or self.client.status != "running":
                     raise EngineLost(LOST) from None
 
-    def _call(self, method: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    def _call(self, method: Callable[..., T], *arguments: object, **options: object) -> T:
         """Call the client in a thread: it may never return if the scheduler disappears."""
         answers: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
 
@@ -359,7 +363,7 @@ class _Submitter:
         result: T = self._wait(answers).result()
         return result
 
-    def _answer(self, future: Any) -> Any:
+    def _answer(self, future: DaskFuture) -> Any:
         from distributed import CancelledError, KilledWorker
 
         if future.status == "error":
@@ -383,7 +387,7 @@ class _Submitter:
         """Send the missing files to a worker and return whether that succeeded."""
         worker = answer.worker
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: object) -> Any:
             return self._call(self.client.run, call_depot, *arguments, workers=[worker])[worker]
 
         try:
@@ -411,7 +415,7 @@ class _Submitter:
 class _Cluster:
     """The threads and declared resources of the workers, refreshed every two seconds."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
         self._seen: Mapping[str, Any] = {}
         self._when = float("-inf")
@@ -442,8 +446,8 @@ class _Cluster:
                 most[name] = max(amount, most.get(name, 0.0))
         memory = None if limits.memory_mb is None else limits.memory_mb * 2**20
         wanted = {"cores": limits.cores, "memory": memory, "gpu": limits.gpus}
-        asked = {name: wanted.get(name.lower()) for name in most}
-        return {name: min(n, most[name]) for name, n in asked.items() if n is not None} or None
+        declared = {name: wanted.get(name.lower()) for name in most}
+        return {name: min(n, most[name]) for name, n in declared.items() if n is not None} or None
 
 
 # -- files of jobs ------------------------------------------------------------------------------
@@ -459,7 +463,7 @@ def pickle_user_modules() -> Iterator[None]:
     folders += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[2])]
     installed = tuple({os.path.realpath(folder) + os.sep for folder in folders})
     already = cloudpickle.list_registry_pickle_by_value()
-    own = [
+    user_modules = [
         module
         for name, module in list(sys.modules.items())
         if name != "__main__"
@@ -468,12 +472,12 @@ def pickle_user_modules() -> Iterator[None]:
         and (file := getattr(module, "__file__", None))
         and not os.path.realpath(file).startswith(installed)
     ]
-    for module in own:
+    for module in user_modules:
         cloudpickle.register_pickle_by_value(module)
     try:
         yield
     finally:
-        for module in own:
+        for module in user_modules:
             cloudpickle.unregister_pickle_by_value(module)
 
 
@@ -494,10 +498,13 @@ class JobPacker:
         for name in ("vectors", "vocabulary", "stages"):
             value = getattr(job, name)
             for folder in [value] if isinstance(value, str) else value or ():
-                inside = {each: self._file(Path(folder) / each) for each in VECTORS}
+                inside = {
+                    name_of_file: self._file(Path(folder) / name_of_file)
+                    for name_of_file in VECTORS
+                }
                 at = "-".join(["vectors", *(file.sha256 for file in inside.values())])
                 folders[name] = (*folders.get(name, ()), at)
-                files |= {f"{at}/{each}": file for each, file in inside.items()}
+                files |= {f"{at}/{name_of_file}": file for name_of_file, file in inside.items()}
         return RemoteJob(job, self.work, self.session, files, folders, _versions())
 
     def _file(self, path: Path) -> RemoteFile:
@@ -527,15 +534,15 @@ def perform_remote(remote: RemoteJob) -> Any:
         return MissingFiles(worker.address, missing) if missing else depot.run(remote)
 
 
-def call_depot(method: str, *arguments: Any, dask_worker: Any) -> Any:
+def call_depot(method: str, *arguments: object, dask_worker: DaskWorker) -> Any:
     """Call a method of the depot of a Dask worker."""
     return getattr(_depot(dask_worker), method)(*arguments)
 
 
-def _depot(worker: Any) -> Depot:
+def _depot(worker: DaskWorker) -> Depot:
     # below the local directory, which Dask removes
-    made = vars(worker).get("karat_depot") or Depot(Path(worker.local_directory) / "karat")
-    return vars(worker).setdefault("karat_depot", made)
+    depot = vars(worker).get("karat_depot") or Depot(Path(worker.local_directory) / "karat")
+    return vars(worker).setdefault("karat_depot", depot)
 
 
 class Depot:
@@ -630,7 +637,7 @@ class Depot:
         with self._lock:
             files = [(file, file.stat()) for file in self.files.iterdir() if not file.is_symlink()]
             total = sum(facts.st_size for _, facts in files)
-            for file, facts in sorted(files, key=lambda each: each[1].st_mtime_ns):
+            for file, facts in sorted(files, key=lambda entry: entry[1].st_mtime_ns):
                 if total <= self.room:
                     return
                 idle = not self._used[file.name] and not file.name.startswith(".")
@@ -641,8 +648,8 @@ class Depot:
     def run(self, remote: RemoteJob) -> Any:
         """Run a job in a child process; return its result or a WorkerDied."""
         root, job = self.folder / remote.session, remote.job
-        for place, file in remote.files.items():
-            link = root / place
+        for path, file in remote.files.items():
+            link = root / path
             if not os.path.lexists(link):
                 link.parent.mkdir(parents=True, exist_ok=True)
                 with contextlib.suppress(FileExistsError):  # made by another thread

@@ -30,7 +30,8 @@ from karat.core.writing import draft_folder, remove_drafts, write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.job import new_record
 from karat.execution.plan import Plan, SpecHash, spec_facts
-from karat.execution.runner import SAME, Session, task_entry
+from karat.execution.run_facts import task_entry
+from karat.execution.session import SAME, Session
 from karat.models.model import Model
 from karat.output.result import Result
 from karat.results.load import FrozenRun
@@ -41,6 +42,9 @@ FILE = "plan.json"
 SCHEMA = 1
 #: facts about all jobs of a plan
 _COMMON = ("karat", "suite", "constraint", "mode", "seed")
+#: folders of a run that are not divided by task and fold, or are written anew
+_OWN = ("jobs", "scores", "missing", "items")
+Job = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
@@ -54,21 +58,21 @@ class PlanFile:
     def read(cls, path: Path) -> PlanFile:
         """Read a file; raise DataError if it is damaged."""
         content = read_json_object(path)
-        found = cls(path, content)
+        plan = cls(path, content)
         try:
             wrong = "schema" if content["schema"] != SCHEMA else ""
             tasks = [task["facts"] for task in content["tasks"]]
             for model in content["models"]:
                 wrong = wrong or check_about({**model["about"], "tasks": tasks})
                 tasks = []  # checked once
-            count = sum(1 for _ in found.jobs())
+            count = sum(1 for _ in plan.jobs())
             if content["parts"] and sum(size for _, size in content["parts"]) != count:
                 wrong = "parts"
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path} is damaged: {type(error).__name__}: {error}.") from error
         if wrong:
             raise DataError(f"{path} is damaged: {wrong} is missing or wrong.")
-        return found
+        return plan
 
     @property
     def models(self) -> list[Mapping[str, Any]]:
@@ -87,9 +91,9 @@ class PlanFile:
 
     def folds(self, model: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         """Yield the task and fold of each job of a model."""
-        lost = {name for name, *_ in model["declined"]}
+        declined = {name for name, *_ in model["declined"]}
         for name, task in self.tasks.items():
-            if name not in lost and name in model.get("only", (name,)):
+            if name not in declined and name in model.get("only", (name,)):
                 yield from ((name, fold) for fold in task["facts"]["folds"])
 
     def jobs(self) -> Iterator[tuple[str, str, int]]:
@@ -106,10 +110,10 @@ class PlanFile:
         """Return the hashes of the jobs of a model; None if it cannot be hashed."""
         if model["identity"] is None:
             return None
-        about = model["about"]
-        facts = {"model": model["identity"], "version": about["version"]}
+        settings = model["about"]
+        facts = {"model": model["identity"], "version": settings["version"]}
         facts["karat"] = self.content["karat"]
-        facts |= replicate_fact(replicate_of(about))
+        facts |= replicate_fact(replicate_of(settings))
         hashes = {
             name: SpecHash({**facts, "seed": self.content["seed"], **task["spec"]})
             for name, task in self.tasks.items()
@@ -144,9 +148,9 @@ class PlanFile:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def _key(about: Mapping[str, Any]) -> str:
+def _key(settings: Mapping[str, Any]) -> str:
     """Return the name of the model of a run, with the number of its seed after the first."""
-    return replicate_name(str(about["model"]), replicate_of(about))
+    return replicate_name(str(settings["model"]), replicate_of(settings))
 
 
 @dataclass(frozen=True)
@@ -189,24 +193,24 @@ def write_plan_file(
     A file of the same plan stays as it is. One of another plan is an error unless ``replace``.
     """
     path = folder / FILE
-    made = PlanFile(path, _content(session, parts))
+    plan = PlanFile(path, _content(session, parts))
     if path.is_file() and not replace:
-        if difference := PlanFile.read(path).difference(made):
+        if difference := PlanFile.read(path).difference(plan):
             raise DefinitionError(
                 f"{path} is of another plan: {difference}; choose another --output."
             )
         return
-    text = json.dumps(made.content, allow_nan=False, default=str)
+    text = json.dumps(plan.content, allow_nan=False, default=str)
     write_atomic(path, text, durable=True)
 
 
 def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
     plan, options = session.plan, session.options
     declined: dict[str, list[Any]] = {}
-    for each in plan.declined:
-        declined.setdefault(each.model, []).append([each.task, encodable(each.reason), each.lacks])
-    for each in plan.lost_tasks:
-        declined.setdefault(each.model, []).append([each.task, encodable(each.reason), None])
+    for job in plan.declined:
+        declined.setdefault(job.model, []).append([job.task, encodable(job.reason), job.lacks])
+    for job in plan.lost_tasks:
+        declined.setdefault(job.model, []).append([job.task, encodable(job.reason), None])
     models: list[dict[str, Any]] = [
         {
             "about": session.about_model(model),
@@ -216,11 +220,13 @@ def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
         }
         for model in plan.models
     ]
-    tasks = [{"facts": task_entry(each), "spec": spec_facts(plan, each)} for each in plan.tasks]
-    about = models[0]["about"]
+    tasks = [
+        {"facts": task_entry(planned), "spec": spec_facts(plan, planned)} for planned in plan.tasks
+    ]
+    settings = models[0]["about"]
     return {
         "schema": SCHEMA,
-        **{key: about[key] for key in _COMMON},
+        **{key: settings[key] for key in _COMMON},
         "command": list(options.command),
         "output": str(options.output),
         "count": max(parts.values(), default=-1) + 1,
@@ -232,30 +238,25 @@ def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
 
 def _replicated_tasks(plan: Plan, model: Model) -> dict[str, list[str]]:
     """Return the tasks that a replicate runs: those on which the model uses a seed."""
-    names = [each.task.name for each in plan.tasks if plan.folds_of(model, each)]
+    names = [planned.task.name for planned in plan.tasks if plan.folds_of(model, planned)]
     return {"only": names} if model.replicate else {}
 
 
 def _run_lengths(plan: Plan, parts: Mapping[int, int]) -> list[list[int]]:
     """Return the parts of all jobs by model, task and fold, as [part from 1, number of jobs]."""
-    model_place = {model.key: place for place, model in enumerate(plan.models)}
-    task_place = {planned.task.name: place for place, planned in enumerate(plan.tasks)}
+    model_place = {model.key: number for number, model in enumerate(plan.models)}
+    task_place = {planned.task.name: number for number, planned in enumerate(plan.tasks)}
     rows = sorted(
         (model_place[model.key], task_place[planned.task.name], fold, parts[job] + 1)
         for job, (model, planned, fold) in enumerate(plan.jobs if parts else ())
     )
-    found: list[list[int]] = []
+    lengths: list[list[int]] = []
     for *_, part in rows:
-        if found and found[-1][0] == part:
-            found[-1][1] += 1
+        if lengths and lengths[-1][0] == part:
+            lengths[-1][1] += 1
         else:
-            found.append([part, 1])
-    return found
-
-
-#: folders of a run that are not divided by task and fold, or are written anew
-_OWN = ("jobs", "scores", "missing", "items")
-Job = tuple[str, str, int]
+            lengths.append([part, 1])
+    return lengths
 
 
 @dataclass(frozen=True, repr=False)
@@ -349,7 +350,8 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
     >>> import tempfile, karat
     >>> folder = tempfile.mkdtemp()
     >>> for shard in ("1/2", "2/2"):
-    ...     runs = karat.evaluate("dummy", ["diabetes"], output=folder, shard=shard)
+    ...     machines = karat.Machines(shard=shard)
+    ...     runs = karat.evaluate("dummy", ["diabetes"], output=folder, workers=machines)
     >>> found = karat.gather(folder, f"{folder}/gathered")
     >>> found.is_complete, found.planned
     (True, 5)
@@ -367,16 +369,18 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
     for run in earlier_runs(into, {}, ()) if into.is_dir() else ():
         if run.about.get("gathered"):
             before.setdefault(_key(run.about), []).append(run)
-    found = Gathering([], sum(1 for _ in plan.jobs()))
+    gathering = Gathering([], sum(1 for _ in plan.jobs()))
     failed = 0
     with draft_folder(into) as draft:
         for model in plan.models:
             name = _key(model["about"])
-            merge = _Merge(plan, model, draft, sources.get(name, []), before.get(name, []), found)
-            found.runs.append(merge.write())
+            merge = _Merge(
+                plan, model, draft, sources.get(name, []), before.get(name, []), gathering
+            )
+            gathering.runs.append(merge.write())
             failed += merge.failed
-    commands = dict(_commands(plan, found.missing, into)) if found.missing else {}
-    return Gathering(**{**vars(found), "failed": failed, "commands": commands})
+    commands = dict(_commands(plan, gathering.missing, into)) if gathering.missing else {}
+    return Gathering(**{**vars(gathering), "failed": failed, "commands": commands})
 
 
 def _common_plan(paths: Iterable[Path]) -> PlanFile:
@@ -405,7 +409,7 @@ def _common_plan(paths: Iterable[Path]) -> PlanFile:
 
 def _runs_by_model(paths: Iterable[Path], output: Path) -> dict[str, list[Run]]:
     """Return the runs of shards by model; those that were gathered into the output are not."""
-    found: dict[str, list[Run]] = {}
+    by_model: dict[str, list[Run]] = {}
     seen: set[Path] = set()
     for path in paths:
         patterns = ("run.json", "*/run.json", "*/*/run.json")
@@ -417,8 +421,8 @@ def _runs_by_model(paths: Iterable[Path], output: Path) -> dict[str, list[Run]]:
             with contextlib.suppress(DataError):  # its jobs are missing
                 run = Run(folder)
                 if not (run.about.get("gathered") and folder.parent.resolve() == output.resolve()):
-                    found.setdefault(_key(run.about), []).append(run)
-    return found
+                    by_model.setdefault(_key(run.about), []).append(run)
+    return by_model
 
 
 @dataclass
@@ -436,14 +440,14 @@ class _Merge:
     @cached_property
     def target(self) -> Run:
         """The run that was made before, or a draft."""
-        about = self._about()
+        settings = self._about()
         for run in self.before:
-            if all(run.about.get(key) == about.get(key) for key in SAME):
+            if all(run.about.get(key) == settings.get(key) for key in SAME):
                 for folder in (run.folder, run.folder / "jobs", run.folder / "scores"):
                     remove_drafts(folder)
-                run.merge_plan(about["tasks"], list(self.plan.tasks))
+                run.merge_plan(settings["tasks"], list(self.plan.tasks))
                 return run
-        return Run.create(self.draft, about)
+        return Run.create(self.draft, settings)
 
     def _about(self) -> dict[str, Any]:
         tables = {
@@ -453,52 +457,52 @@ class _Merge:
             if "item_table" in task
         }
         tasks = [
-            {**each["facts"], **tables.get(name, {})}
-            for name, each in self.plan.tasks.items()
+            {**task_plan["facts"], **tables.get(name, {})}
+            for name, task_plan in self.plan.tasks.items()
             if name in self.model.get("only", (name,))
         ]
         return {**self.model["about"], "gathered": True, "tasks": tasks}
 
     def write(self) -> Run:
         """Merge the records, link the other files, write the tables, and return the run."""
-        own = self.target
+        target = self.target
         files = _Files(self.draft)
-        before = {(record["task"], record["fold"]) for record in own.records()}
-        chosen = self._chosen([own, *self.sources])
+        before = {(record["task"], record["fold"]) for record in target.records()}
+        chosen = self._chosen([target, *self.sources])
         name = _key(self.model["about"])
         self.report.missing.extend(
             (name, *job) for job in self.plan.folds(self.model) if job not in chosen
         )
         for run in self.sources:
-            files.link_tree(run.folder / "items", own.folder / "items")
+            files.link_tree(run.folder / "items", target.folder / "items")
         kinds = {id(run): run.folders() for run in self.sources}
         for job, (run, _) in chosen.items():
-            if run is not own:
-                link = _Link(run, own, {"task": job[0], "fold": job[1]}, job in before)
+            if run is not target:
+                link = _Link(run, target, {"task": job[0], "fold": job[1]}, job in before)
                 link.make(kinds[id(run)], files)
         for record, reason, lacks in self.plan.not_run(self.model):
-            if not own.has(record):
-                own.write_not_run(record, reason, lacks)
-        own.replace_records([record for _, record in chosen.values()])
+            if not target.has(record):
+                target.write_not_run(record, reason, lacks)
+        target.replace_records([record for _, record in chosen.values()])
         self.failed = sum(record["status"] in FAILURES for _, record in chosen.values())
-        return own.move(self.draft.parent) if own.folder.parent == self.draft else own
+        return target.move(self.draft.parent) if target.folder.parent == self.draft else target
 
     def _chosen(self, runs: Sequence[Run]) -> dict[tuple[str, int], tuple[Run, dict[str, Any]]]:
         """Return the record of each job that counts, with its run, and report the others."""
         specs = self.plan.specs(self.model)
         planned = set(self.plan.folds(self.model))
-        found: dict[tuple[str, int], list[tuple[Run, dict[str, Any]]]] = {}
+        records: dict[tuple[str, int], list[tuple[Run, dict[str, Any]]]] = {}
         outdated: dict[tuple[str, int], None] = {}
         for run in runs:
             for stored in FrozenRun.of(run).records():
                 job = (stored["task"], stored["fold"])
                 if job in planned and (specs is None or stored["spec"] == specs[job]):
-                    found.setdefault(job, []).append((run, dict(stored)))
+                    records.setdefault(job, []).append((run, dict(stored)))
                 elif stored["fold"] is not None:
                     outdated[job] = None
         name = _key(self.model["about"])
-        self.report.outdated.extend((name, *job) for job in outdated if job not in found)
-        return {job: self._first((name, *job), several) for job, several in found.items()}
+        self.report.outdated.extend((name, *job) for job in outdated if job not in records)
+        return {job: self._first((name, *job), several) for job, several in records.items()}
 
     def _first(
         self, job: Job, several: list[tuple[Run, dict[str, Any]]]
@@ -510,9 +514,9 @@ class _Merge:
                 distinct.append((run, record))
         if len(distinct) > 1:
             scores = [_scores(record) for _, record in distinct if record["status"] == "ok"]
-            same = all(each == scores[0] for each in scores)
+            same = all(scores_of_record == scores[0] for scores_of_record in scores)
             (self.report.double if same else self.report.differing).append(job)
-        return min(distinct, key=lambda each: (each[1]["status"] != "ok", str(each[1]["utc"])))
+        return min(distinct, key=lambda entry: (entry[1]["status"] != "ok", str(entry[1]["utc"])))
 
 
 def _scores(record: Mapping[str, Any]) -> list[Any]:
@@ -585,11 +589,13 @@ def _commands(plan: PlanFile, missing: Sequence[Job], output: Path) -> Iterator[
     words = list(plan.content["command"])
     called = shlex.join(["karat", *words]) if words else "the same call of karat.evaluate with"
     before, whole = (f"{called} -o {shlex.quote(str(p))}" for p in (plan.content["output"], output))
-    left = set(missing)
+    missing_jobs = set(missing)
     if plan.count > 1:
         jobs = list(zip(plan.jobs(), plan.parts(), strict=True))
         sizes = Counter(part for _, part in jobs)
-        for part, number in sorted(Counter(part for job, part in jobs if job in left).items()):
+        for part, number in sorted(
+            Counter(part for job, part in jobs if job in missing_jobs).items()
+        ):
             text = f"part {part} of {plan.count}: {number:,} of {sizes[part]:,} jobs are missing"
             yield text, f"{before} --shard {part}/{plan.count} --resume"
-    yield f"all {len(left):,} missing jobs on this machine", f"{whole} --resume"
+    yield f"all {len(missing_jobs):,} missing jobs on this machine", f"{whole} --resume"

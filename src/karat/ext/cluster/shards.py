@@ -24,7 +24,8 @@ from karat.core.writing import draft_folder, write_atomic
 from karat.errors import DefinitionError
 from karat.execution.embedding_cache import has_vectors
 from karat.execution.plan import Plan, require_jobs
-from karat.execution.runner import Options, Progress, Session
+from karat.execution.progress import Progress
+from karat.execution.session import Options, Session
 from karat.ext.cluster.gather import write_plan_file
 from karat.results.load import earlier_seconds
 from karat.results.run import Run
@@ -78,12 +79,12 @@ def parse_shard(text: str, environment: Mapping[str, str] | None = None) -> Shar
     """
     if text == "auto":
         return _detected(os.environ if environment is None else environment)
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise DefinitionError(
             f'shard must be I/N with 1 <= I <= N, such as 3/64, or "auto", got "{text}".'
         )
-    return Shard(int(found[1]), int(found[2]))
+    return Shard(int(match[1]), int(match[2]))
 
 
 def _detected(environment: Mapping[str, str]) -> Shard:
@@ -120,12 +121,12 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 def _first_of_array(environment: Mapping[str, str], count: int, *, own_count: bool) -> int:
     """Return the first index of a Slurm array; refuse one that is a part of an earlier array."""
-    given = {"MIN": 1 if own_count else 0, "MAX": -1, "STEP": 1}
-    for name in given:
+    limits = {"MIN": 1 if own_count else 0, "MAX": -1, "STEP": 1}
+    for name in limits:
         if environment.get(f"SLURM_ARRAY_TASK_{name}"):
-            given[name] = _number(environment, f"SLURM_ARRAY_TASK_{name}")
-    first = given["MIN"]
-    gaps = given["STEP"] != 1 or given["MAX"] not in (-1, first + count - 1)
+            limits[name] = _number(environment, f"SLURM_ARRAY_TASK_{name}")
+    first = limits["MIN"]
+    gaps = limits["STEP"] != 1 or limits["MAX"] not in (-1, first + count - 1)
     if not own_count and (gaps or first not in (0, 1)):
         raise DefinitionError(
             f"shard auto requires a Slurm array from 0 or 1 without gaps; to run some parts again, "
@@ -174,17 +175,17 @@ def job_seconds(plan: Plan, times: Times) -> list[float]:
     Those of a job that never ran are the mean of the model's, else of the task's, else of all.
     """
     pairs = [(model.name, planned.task.name) for model, planned, _ in plan.jobs]
-    known = {pair: times[pair][0] for pair in dict.fromkeys(pairs) if pair in times}
+    estimates = {pair: times[pair][0] for pair in dict.fromkeys(pairs) if pair in times}
     means: dict[Any, list[float]] = defaultdict(list)
-    for (model, task), value in known.items():
+    for (model, task), value in estimates.items():
         for key in ((model, None), (None, task), None):
             means[key].append(value)
     mean = {key: sum(values) / len(values) for key, values in means.items()}
     for model, task in dict.fromkeys(pairs):
         keys = ((model, None), (None, task), None)
-        found = next((mean[key] for key in keys if key in mean), 1.0)
-        known.setdefault((model, task), found)
-    return [known[pair] for pair in pairs]
+        estimate = next((mean[key] for key in keys if key in mean), 1.0)
+        estimates.setdefault((model, task), estimate)
+    return [estimates[pair] for pair in pairs]
 
 
 def _units(plan: Plan, times: Times) -> Iterator[tuple[str, list[int], float | None]]:
@@ -192,16 +193,16 @@ def _units(plan: Plan, times: Times) -> Iterator[tuple[str, list[int], float | N
     first: dict[int, str] = {}
     for model in plan.models:
         first.setdefault(id(model.prototype), model.name)
-    places = {name: place for place, name in enumerate(first.values())}
+    places = {name: number for number, name in enumerate(first.values())}
     shared = {model.name: has_vectors(model) for model in plan.models}
     units: dict[tuple[Any, ...], list[int]] = {}
     order: dict[tuple[str, str], int] = {}
-    for place, (model, planned, fold) in enumerate(plan.jobs):
+    for number, (model, planned, fold) in enumerate(plan.jobs):
         encoder, data = first[id(model.prototype)], planned.data
         assert data is not None
-        dataset = order.setdefault((data.fingerprint, "/".join([data.name, *data.roles])), place)
+        dataset = order.setdefault((data.fingerprint, "/".join([data.name, *data.roles])), number)
         key = (places[encoder], dataset, -1 if shared[model.name] else fold, encoder)
-        units.setdefault(key, []).append(place)
+        units.setdefault(key, []).append(number)
     for key in sorted(units):
         jobs = units[key]
         pairs = {(plan.jobs[job][0].name, plan.jobs[job][1].task.name) for job in jobs}
@@ -219,14 +220,14 @@ def _pieces(
     least = max(SPLIT_RATIO * vectors, grain)
     pieces: list[list[int]] = [[]]
     spent = 0.0
-    left = sum(seconds[job] for job in jobs)
+    remaining = sum(seconds[job] for job in jobs)
     for job in jobs:
-        if spent >= least and left >= least:
+        if spent >= least and remaining >= least:
             pieces.append([])
             spent = 0.0
         pieces[-1].append(job)
         spent += seconds[job]
-        left -= seconds[job]
+        remaining -= seconds[job]
     return pieces
 
 
@@ -241,7 +242,7 @@ def split_parts(seconds: Sequence[float], count: int) -> list[list[int]]:
     together, apart = _in_order(seconds, count), _longest_first(seconds, count)
 
     def longest(parts: list[list[int]]) -> float:
-        return max(sum(seconds[place] for place in part) for part in parts)
+        return max(sum(seconds[bundle] for bundle in part) for part in parts)
 
     return together if longest(together) <= TOLERANCE * longest(apart) else apart
 
@@ -264,12 +265,12 @@ def _in_order(seconds: Sequence[float], count: int) -> list[list[int]]:
 def _fill(seconds: Sequence[float], most: float) -> list[list[int]]:
     parts: list[list[int]] = []
     spent = 0.0
-    for place, own in enumerate(seconds):
-        if not parts or spent + own > most * (1 + 1e-9):
+    for bundle, duration in enumerate(seconds):
+        if not parts or spent + duration > most * (1 + 1e-9):
             parts.append([])
             spent = 0.0
-        parts[-1].append(place)
-        spent += own
+        parts[-1].append(bundle)
+        spent += duration
     return parts
 
 
@@ -277,10 +278,10 @@ def _longest_first(seconds: Sequence[float], count: int) -> list[list[int]]:
     """Give the longest bundles first, each to the part that has the least to do."""
     parts: list[list[int]] = [[] for _ in range(count)]
     loads = [(0.0, part) for part in range(count)]
-    for place in sorted(range(len(seconds)), key=lambda place: (-seconds[place], place)):
+    for bundle in sorted(range(len(seconds)), key=lambda bundle: (-seconds[bundle], bundle)):
         spent, part = heapq.heappop(loads)
-        parts[part].append(place)
-        heapq.heappush(loads, (spent + seconds[place], part))
+        parts[part].append(bundle)
+        heapq.heappush(loads, (spent + seconds[bundle], part))
     return [sorted(part) for part in parts]
 
 
@@ -363,15 +364,15 @@ class Parts:
     def of(cls, plan: Plan, times: Times, count: int) -> Parts:
         """Split a plan."""
         bundles = make_bundles(plan, times, count)
-        return cls(bundles, split_parts([each.seconds for each in bundles], count))
+        return cls(bundles, split_parts([bundle.seconds for bundle in bundles], count))
 
     def jobs(self, part: int) -> list[int]:
         """Return the jobs of a part, counted from 0, by their places in the plan."""
-        return sorted(job for place in self.parts[part] for job in self.bundles[place].jobs)
+        return sorted(job for bundle in self.parts[part] for job in self.bundles[bundle].jobs)
 
     def seconds(self, part: int) -> float:
         """Return the estimated seconds of a part."""
-        return sum(self.bundles[place].seconds for place in self.parts[part])
+        return sum(self.bundles[bundle].seconds for bundle in self.parts[part])
 
 
 def run_part(plan: Plan, suite: Suite, options: Options, progress: Progress) -> list[Run]:

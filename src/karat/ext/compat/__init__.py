@@ -2,5 +2,5 @@
 
 from karat.core import lazy_names
 
-_MODULES = {"convert": "export_results read_scores"}
+_MODULES = {"convert": "Imported export_results import_results read_scores"}
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -140,7 +140,7 @@ def _switch(name: str, text: str) -> Any:
     "XML file with parameters; options on the command line take precedence.",
     type=click.Path(path_type=Path),
 )
-def geval(parameters: Path | None, **given: Any) -> int:
+def geval(parameters: Path | None, **options: Any) -> int:
     """Evaluate node embeddings on the six GEval tasks.
 
     Writes the result files of GEval.
@@ -158,7 +158,7 @@ def geval(parameters: Path | None, **given: Any) -> int:
     from karat.ext.compat.geval.gold import Parameters, from_xml
     from karat.ext.compat.geval.manager import run_geval
 
-    chosen = {name: value for name, value in given.items() if value not in (None, ())}
+    chosen = {name: value for name, value in options.items() if value not in (None, ())}
     for name in {"tasks", "datasets"} & {*chosen}:
         chosen[name] = ",".join(chosen[name])
     if parameters is not None:

@@ -57,6 +57,18 @@ FROM_ONE = {"auc", "acc", "balacc", "r2", "f1", "f1_macro", "f1_weighted", "prec
 KINDS = {"binary": "classification", "multiclass": "classification", "regression": "regression"}
 #: folds per repeat of both benchmarks: split k is fold k % 3 of repeat k // 3
 FOLDS = 3
+#: messages of an import that found nothing
+MOST_MESSAGES = 10
+#: functions that yield file names with their tables or texts
+EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
+    "amlb": amlb.amlb_tables,
+    "amlb-new": amlb.new_amlb_tables,
+    "amlb-report": amlb.amlb_report_tables,
+    "geval": geval.geval_tables,
+    "mteb": mteb.mteb_files,
+    "taco": taco.taco_tables,
+    "ulysses": ulysses.senteval_tables,
+}
 
 
 class _Row(NamedTuple):
@@ -92,8 +104,8 @@ class Layout:
 
     def recognizes(self, sample: Sample) -> bool:
         """Return whether a file is one of these."""
-        known = all(set(names) & set(sample.names) for names in (self.model, self.task))
-        return known and sample.shape != "blanks" and sample.has(self.error)
+        has_names = all(set(names) & set(sample.names) for names in (self.model, self.task))
+        return has_names and sample.shape != "blanks" and sample.has(self.error)
 
     def read(self, samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
         """Yield a run per model: its rows in all files."""
@@ -106,14 +118,14 @@ class Layout:
             except KaratError as error:
                 log.problems.append(str(error))
         # a failed job has no metric; it is that of the task in other rows
-        known = {row.task: row.metric for _, rows in parts for row in rows if row.metric}
+        metrics = {row.task: row.metric for _, rows in parts for row in rows if row.metric}
         for table, rows in parts:
             if imputed := len(table) - len(rows):
                 log.note(
                     f"{table.path.name}: skipped {imputed} imputed rows: they are scores of "
                     "another model."
                 )
-            self._add(runs, table, rows, known, log)
+            self._add(runs, table, rows, metrics, log)
         yield from runs.values()
 
     def _rows(self, table: ResultTable, log: ImportLog) -> list[_Row]:
@@ -133,8 +145,8 @@ class Layout:
             if filled[at].lower() in ("true", "1", "1.0"):  # the score of another model
                 continue
             error = errors[at] if status[at] in ("", "ok") else None
-            about = (repeats[at] or 0, stated[at], error, info[at], types[at], facts[at])
-            rows.append(_Row(model, task, folds[at], *about))
+            details = (repeats[at] or 0, stated[at], error, info[at], types[at], facts[at])
+            rows.append(_Row(model, task, folds[at], *details))
         return rows
 
     def _add(
@@ -142,30 +154,30 @@ class Layout:
         runs: dict[str, ModelResults],
         table: ResultTable,
         rows: Sequence[_Row],
-        known: Mapping[str, str],
+        metrics: Mapping[str, str],
         log: ImportLog,
     ) -> None:
         """Add the rows of a file to the runs of their models."""
         replaced = 0
         for row in rows:
-            found = runs.setdefault(row.model, ModelResults(self.name, row.model, self.name, []))
-            if table.path not in found.files:
-                found.files = [*found.files, table.path]
-            metric, higher = _metric(row.metric or known.get(row.task, ""), self.error)
-            _set_task(found, row.task, metric, higher, row.type)
-            replaced += found.jobs.pop((row.task, row.fold), None) is not None
-            job = found.job(row.task, row.fold, row.repeat)
+            results = runs.setdefault(row.model, ModelResults(self.name, row.model, self.name, []))
+            if table.path not in results.files:
+                results.files = [*results.files, table.path]
+            metric, higher = _metric(row.metric or metrics.get(row.task, ""), self.error)
+            _set_task(results, row.task, metric, higher, row.type)
+            replaced += results.jobs.pop((row.task, row.fold), None) is not None
+            job = results.job(row.task, row.fold, row.repeat)
             job.facts |= row.facts
             if row.error is None:
                 job.info = row.info or f"no {self.error}"
             else:
-                found.put(job, metric, 1 - row.error if higher else row.error)
+                results.put(job, metric, 1 - row.error if higher else row.error)
         if replaced:
             times = f"{replaced} of {len(table)} rows are duplicates"
             log.note(f"{table.path.name}: {times}; the last one is used.")
 
     def _folds(self, table: ResultTable) -> list[int]:
-        name = next((each for each in self.fold if each in table.columns), "")
+        name = next((column for column in self.fold if column in table.columns), "")
         return [fold or 0 for fold in table.integers(name, required=bool(name))]
 
 
@@ -182,17 +194,17 @@ def _metric(stated: str, error: str) -> tuple[str, bool]:
     return metric, higher
 
 
-def _set_task(found: ModelResults, task: str, metric: str, higher: bool, stated: str) -> None:
-    if task in found.tasks:
+def _set_task(results: ModelResults, task: str, metric: str, higher: bool, stated: str) -> None:
+    if task in results.tasks:
         return
     if direction(metric) is None:
-        found.higher[metric] = higher
+        results.higher[metric] = higher
     type_ = stated or {"auc": "binary", "logloss": "multiclass", "rmse": "regression"}.get(
         metric, ""
     )
     kind = KINDS.get(type_) or metric_kind(metric)
     facts = {"dataset": task, "metric": metric, "kind": kind}
-    found.tasks[task] = {**facts, **({"type": type_} if type_ else {})}
+    results.tasks[task] = {**facts, **({"type": type_} if type_ else {})}
 
 
 def _table(sample: Sample) -> ResultTable:
@@ -215,15 +227,15 @@ def _first_column(table: ResultTable, names: Sequence[str]) -> Sequence[str]:
 def _multabench_names(table: ResultTable) -> list[tuple[str, str]]:
     """Return model and task; other encoders than the small ones, and other sizes, are named."""
     columns = ("model", "dataset", "size", "text_encoder", "image_encoder", "encoding")
-    found = []
+    pairs = []
     for model, task, size, *encoders in zip(*map(table.texts, columns), strict=True):
-        named = "TAR-S" if any(each.endswith("tar") for each in encoders) else ""
-        named = named or "Frozen-L" * any(each.endswith("large") for each in encoders)
+        named = "TAR-S" if any(encoder.endswith("tar") for encoder in encoders) else ""
+        named = named or "Frozen-L" * any(encoder.endswith("large") for encoder in encoders)
         size = "" if size == "10k" else size
-        found.append(
+        pairs.append(
             (f"{model} ({named})" if named else model, f"{task} ({size})" if size else task)
         )
-    return found
+    return pairs
 
 
 def _multabench_facts(table: ResultTable) -> list[dict[str, Any]]:
@@ -248,12 +260,13 @@ def _tabarena_facts(table: ResultTable) -> list[dict[str, Any]]:
     return _facts(empty, empty, table.numbers("time_train_s"), table.numbers("time_infer_s"))
 
 
-def _facts(train: Any, test: Any, fit: Any, predict: Any) -> list[dict[str, Any]]:
+def _facts(*columns: Sequence[float | None]) -> list[dict[str, Any]]:
+    """Return the sizes and times of rows, without unknown ones, from the columns of ``names``."""
     names = ("train_questions", "questions", "fit_seconds", "predict_seconds")
-    rows = [
-        dict(zip(names, row, strict=True)) for row in zip(train, test, fit, predict, strict=True)
+    rows: list[dict[str, Any]] = [
+        {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        for row in zip(*columns, strict=True)
     ]
-    rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
     for row in rows:
         if "fit_seconds" in row and "predict_seconds" in row:
             row["seconds"] = row["fit_seconds"] + row["predict_seconds"]
@@ -291,18 +304,6 @@ SYSTEMS: dict[str, ModuleType | Layout] = {
     "tabeb": tabeb,
     "taco": taco,
     "ulysses": ulysses,
-}
-#: messages of an import that found nothing
-MOST_MESSAGES = 10
-#: functions that yield file names with their tables or texts
-EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
-    "amlb": amlb.amlb_tables,
-    "amlb-new": amlb.new_amlb_tables,
-    "amlb-report": amlb.amlb_report_tables,
-    "geval": geval.geval_tables,
-    "mteb": mteb.mteb_files,
-    "taco": taco.taco_tables,
-    "ulysses": ulysses.senteval_tables,
 }
 
 
@@ -362,7 +363,9 @@ def import_results(
     """
     log = ImportLog(model)
     with no_garbage_collection():
-        written = [write_run(each, Path(output), log) for each in _results(files, system, log)]
+        written = [
+            write_run(results, Path(output), log) for results in _results(files, system, log)
+        ]
     runs = [run for run in written if run is not None]
     if not runs:
         raise _nothing(log)
@@ -387,12 +390,12 @@ def read_scores(
     log = ImportLog()
     tables = []
     with no_garbage_collection():
-        for found in _results(files, system, log):
-            found.settle()
-            table = scores_table(make_records(found))
-            ways = {metric: found.way(metric) for metric in table["metric"].unique()}
-            kinds = {task: facts.get("kind", "") for task, facts in found.tasks.items()}
-            firsts = {task: facts["metric"] for task, facts in found.tasks.items()}
+        for results in _results(files, system, log):
+            results.settle()
+            table = scores_table(make_records(results))
+            ways = {metric: results.way(metric) for metric in table["metric"].unique()}
+            kinds = {task: facts.get("kind", "") for task, facts in results.tasks.items()}
+            firsts = {task: facts["metric"] for task, facts in results.tasks.items()}
             table["kind"] = table["task"].map(kinds)
             table["higher_is_better"] = table["metric"].map(ways)
             # the first metric of a task in a table is its primary one
@@ -403,13 +406,15 @@ def read_scores(
     return pd.concat([table for table in tables if len(table)], ignore_index=True)
 
 
-def _results(files: Any, system: str | None, log: ImportLog) -> Iterator[ModelResults]:
+def _results(
+    files: str | Path | Iterable[str | Path], system: str | None, log: ImportLog
+) -> Iterator[ModelResults]:
     """Yield the results of each model in some files."""
     if system is not None:
         _check_known("system", system, SYSTEMS)
-    given = [files] if isinstance(files, str | Path) else list(files)
+    listed = [files] if isinstance(files, str | Path) else list(files)
     by_system: dict[str, list[Sample]] = {}
-    for path, named in _all_files([Path(each) for each in given], log):
+    for path, named in _all_files([Path(name_or_path) for name_or_path in listed], log):
         try:
             sample = sample_file(path)
             by_system.setdefault(_system(sample, system), []).append(sample)
@@ -422,8 +427,8 @@ def _results(files: Any, system: str | None, log: ImportLog) -> Iterator[ModelRe
 def _nothing(log: ImportLog) -> DataError:
     messages = [*log.problems, *log.notes] or ["no file given."]
     more = [f"and {len(messages) - MOST_MESSAGES} more messages."]
-    shown = [*messages[:MOST_MESSAGES], *(more if len(messages) > MOST_MESSAGES else [])]
-    return DataError("\n".join(["nothing was imported.", *shown]))
+    first = [*messages[:MOST_MESSAGES], *(more if len(messages) > MOST_MESSAGES else [])]
+    return DataError("\n".join(["nothing was imported.", *first]))
 
 
 def export_results(
@@ -457,10 +462,10 @@ def export_results(
     return written
 
 
-def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        hint = did_you_mean(name, known)
-        raise DefinitionError(f'unknown {kind} "{name}".{hint} Available: {", ".join(known)}.')
+def _check_known(kind: str, name: str, available: Iterable[str]) -> None:
+    if name not in available:
+        hint = did_you_mean(name, available)
+        raise DefinitionError(f'unknown {kind} "{name}".{hint} Available: {", ".join(available)}.')
 
 
 def _all_files(paths: Sequence[Path], log: ImportLog) -> Iterator[tuple[Path, bool]]:
@@ -469,21 +474,21 @@ def _all_files(paths: Sequence[Path], log: ImportLog) -> Iterator[tuple[Path, bo
         if not path.is_dir():
             yield path, True
             continue
-        inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES)
-        ours = {each.parent for each in inside if each.name == "run.json"}
-        others = [each for each in inside if not ours & {each.parent, *each.parents}]
+        inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
+        ours = {file.parent for file in inside if file.name == "run.json"}
+        others = [file for file in inside if not ours & {file.parent, *file.parents}]
         if ours:
             log.note(f"{path}: skipped {len(ours)} run folders of Karat.")
         if not others and not ours:
             log.problems.append(f"{path} has no file with suffix {', '.join(SUFFIXES)}.")
-        yield from ((each, False) for each in others if each.name != mteb.META)
+        yield from ((file, False) for file in others if file.name != mteb.META)
 
 
-def _system(sample: Sample, asked: str | None) -> str:
-    names = list(SYSTEMS) if asked is None else [asked]
-    found = next((name for name in names if SYSTEMS[name].recognizes(sample)), None)
-    if found is not None:
-        return found
+def _system(sample: Sample, wanted: str | None) -> str:
+    names = list(SYSTEMS) if wanted is None else [wanted]
+    name = next((name for name in names if SYSTEMS[name].recognizes(sample)), None)
+    if name is not None:
+        return name
     expected = "; ".join(f"{name}: {SYSTEMS[name].LOOKS}" for name in names)
     raise DataError(
         f"unknown file format: {sample.path} has the {sample.shown}. Expected {expected}."

@@ -132,7 +132,7 @@ def _race(
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite
     from karat.execution.plan import idle_reasons
-    from karat.execution.runner import choose_progress
+    from karat.execution.progress import choose_progress
     from karat.ext.decide.race import run_race
     from karat.ext.decide.race_session import RaceOptions
     from karat.output.result import show

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -22,15 +21,25 @@ from karat.analysis.item_tests import CORRECTED, ItemTest, paired_item_values
 from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.pairing import Paired, Pairing, by_cluster, pair
-from karat.analysis.stored_items import first_repeat, fold_repeats
+from karat.analysis.stored_items import first_repeat, fold_repeats, read_repeats
 from karat.config.catalog import Catalog
 from karat.core.formatting import count, dump_json, format_p, short_percent
 from karat.core.predictions import Predictions
+from karat.core.replicates import replicate_of
 from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.execution.evaluation import evaluate
+from karat.execution.arguments import Machines, Only
+from karat.execution.evaluation import evaluate, find_suite
 from karat.ext.decide import gate_wording
+from karat.ext.decide.gate_noise import (
+    FitDesign,
+    FoldNoise,
+    Noise,
+    fold_noise,
+    item_noises,
+    pair_differences,
+)
 from karat.ext.decide.power import (
     Z_LEVEL,
     Z_POWER,
@@ -50,8 +59,7 @@ from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
 from karat.results.selection import Side
-from karat.stats.learner_tests import FitNoise, wider
-from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t, fold_ratio, holm
+from karat.stats.paired_tests import ALPHA, MeanDifference, fold_ratio, holm
 from karat.stats.ranking import FEWEST_TASKS
 
 MARGIN = 0.01
@@ -63,8 +71,6 @@ FILE = "gate.json"
 SIMULATIONS = 2000
 #: true losses that are simulated, in margins
 LOSSES = (0, 1, 2, 3)
-#: items from which the mean of a simulated sample is normal, unless answers are right or wrong
-MANY = 5000
 #: level of the test that is valid after every task
 ANYTIME = 0.01
 #: flips that are listed
@@ -120,73 +126,6 @@ def _pooled(tasks: Sequence[MeanDifference]) -> MeanDifference:
 # -- the error rates ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ItemNoise:
-    """Differences on the items of a task, of two models without a true difference.
-
-    ``differences`` are those of items, in the units of the score. If answers are right or wrong
-    (``binary``), a loss makes answers wrong; otherwise it lowers all scores. ``retraining`` is the
-    standard deviation of the mean difference that items do not explain, ``folds`` the number of
-    fits, whose differences show it.
-    """
-
-    differences: np.ndarray
-    items: int
-    step: float
-    binary: bool
-    retraining: float = 0.0
-    folds: int = 1
-
-    def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
-        """Return the difference on new items, if the true one is a loss."""
-        loss -= self.retraining * float(rng.standard_normal())
-        mean, variance = self._binary(rng, loss) if self.binary else self._scores(rng, loss)
-        of_items = np.array([max(variance, 0.0) / self.items])
-        freedom = self.folds - 1.0
-        share = rng.chisquare(freedom) / freedom if self.folds > 1 else math.nan
-        noise = FitNoise((of_items + self.retraining**2) * share, np.array([freedom]))
-        error, freedoms = wider(of_items, self.items, noise)
-        return MeanDifference(mean, float(error[0]), float(freedoms[0]), self.step)
-
-    def _binary(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
-        shift, differing = min(abs(loss), 1.0), float(np.mean(self.differences != 0))
-        change = (1 - shift) * differing / 2
-        better, worse = (change, change + shift) if loss > 0 else (change + shift, change)
-        wins, losses, _ = rng.multinomial(self.items, [better, worse, max(1 - better - worse, 0)])
-        mean, n = (wins - losses) / self.items, self.items
-        return float(mean), float(((wins + losses) / n - mean**2) * n / max(n - 1, 1))
-
-    def _scores(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
-        if self.items > MANY:
-            variance = float(np.mean(self.differences**2))
-            error = math.sqrt(variance / self.items)
-            return float(rng.normal(-loss, error)), variance
-        sample = rng.choice(self.differences, self.items) * rng.choice([-1, 1], self.items)
-        return float(sample.mean()) - loss, float(sample.var(ddof=1))
-
-
-@dataclass(frozen=True)
-class FoldNoise:
-    """The standard deviation of the differences of folds; ``ratio`` is n_test / n_train."""
-
-    spread: float
-    folds: int
-    ratio: float
-    step: float = 0.0
-
-    def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
-        """Return the difference over new folds, which share training rows."""
-        shared = self.ratio / (1 + self.ratio) if self.folds > 1 else 0.0
-        noise = math.sqrt(1 - shared) * rng.standard_normal(self.folds)
-        noise += math.sqrt(shared) * rng.standard_normal()
-        means = corrected_t(self.spread * noise - loss, self.ratio)
-        freedom = max(self.folds - 1, 1)
-        return MeanDifference(float(means.mean), float(means.error), freedom, self.step)
-
-
-Noise = ItemNoise | FoldNoise
-
-
 def simulate_gates(
     tasks: Sequence[Noise], margin: float, *, simulations: int = SIMULATIONS, seed: int = 0
 ) -> pd.DataFrame:
@@ -194,50 +133,11 @@ def simulate_gates(
     rng = np.random.default_rng(seed)
     rows = []
     for factor in LOSSES:
-        drawn = ([task.draw(rng, factor * margin) for task in tasks] for _ in range(simulations))
-        outcomes = Counter(decide(sample, margin).outcome for sample in drawn)
-        shares = {name.replace(" ", "_"): outcomes[name] / simulations for name in OUTCOMES}
+        drawn = [task.draw(rng, factor * margin, simulations) for task in tasks]
+        found = Counter(decide(each, margin).outcome for each in zip(*drawn, strict=True))
+        shares = {name.replace(" ", "_"): found[name] / simulations for name in OUTCOMES}
         rows.append({"loss": factor * margin, **shares})
     return pd.DataFrame(rows)
-
-
-def item_noises(
-    gains: Sequence[np.ndarray], units: Sequence[tuple[float, float, bool]]
-) -> list[ItemNoise]:
-    """Return the noise of tasks, from what each item adds to the score in several runs.
-
-    ``gains`` are runs × items of each task; ``units`` their number of score units per gain, the
-    largest step of one item, and whether answers are right or wrong. With one run, the noise is
-    that of two models with unrelated errors. With several, it is how much these differ. Where
-    their means vary by more than the items explain, the excess is the noise of retraining.
-    """
-    scaled = [np.asarray(values) * unit for values, (unit, _, _) in zip(gains, units, strict=True)]
-    pools = [_differences(values) for values in scaled]
-    # variance of the mean of one run, from the differences of two
-    expected = [
-        float(np.mean(pool**2)) / values.shape[1] / 2 if len(values) > 1 else 0.0
-        for values, pool in zip(scaled, pools, strict=True)
-    ]
-    noisy = [(values, e) for values, e in zip(scaled, expected, strict=True) if e > 0]
-    freedom = sum(len(values) - 1 for values, _ in noisy)
-    statistic = sum(
-        (len(values) - 1) * float(values.mean(axis=1).var(ddof=1)) / e for values, e in noisy
-    )
-    more = max(statistic / freedom - 1, 0.0) if freedom else 0.0
-    return [
-        ItemNoise(pool, values.shape[1], step, binary, math.sqrt(2 * more * variance))
-        for pool, values, (_, step, binary), variance in zip(
-            pools, scaled, units, expected, strict=True
-        )
-    ]
-
-
-def _differences(gains: np.ndarray) -> np.ndarray:
-    """Return the differences between all pairs of runs; of one run, between shuffled items."""
-    if len(gains) > 1:
-        return np.concatenate([a - b for a, b in combinations(gains, 2)])
-    order = np.random.default_rng(0).permutation(gains.shape[1])
-    return np.asarray(gains[0] - gains[0][order])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,6 +161,8 @@ class GateRates(Result):
         The number of simulated gates per loss.
     cluster
         The column of items that belong together; None for the declared groups.
+    fits
+        The repeats, folds and seeds of each task, as ``"10 × 5 folds"``.
     """
 
     margin: float
@@ -270,6 +172,7 @@ class GateRates(Result):
     on_items: tuple[str, ...] = ()
     simulations: int = SIMULATIONS
     cluster: str | None = None
+    fits: Mapping[str, str] = field(default_factory=dict)
 
     csv_prefix: ClassVar[str] = "gate"
     frames: ClassVar[tuple[str, ...]] = ("rates",)
@@ -301,11 +204,12 @@ class GateRates(Result):
         if not path.is_file():
             return None
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            rates = pd.DataFrame(stored["rates"])[["loss", "passed", "failed", "cannot_tell"]]
-            tasks = tuple(stored["tasks"]), tuple(stored["on_items"])
-            facts = float(stored["margin"]), str(stored["noise"]), rates
-            return cls(*facts, *tasks, int(stored["simulations"]), stored.get("cluster"))
+            found = json.loads(path.read_text(encoding="utf-8"))
+            rates = pd.DataFrame(found["rates"])[["loss", "passed", "failed", "cannot_tell"]]
+            tasks = tuple(found["tasks"]), tuple(found["on_items"])
+            facts = float(found["margin"]), str(found["noise"]), rates
+            simulations, fits = int(found["simulations"]), dict(found.get("fits", {}))
+            return cls(*facts, *tasks, simulations, found.get("cluster"), fits)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
@@ -359,50 +263,61 @@ def calibrate_gate(
         check_cluster_column(cluster, [(name, run, name) for name in names for run in runs])
     measured = [_TaskNoise.of(sides, name, cluster or "") for name in names]
     noises = _all_noises(measured)
-    rates = simulate_gates(noises, margin, simulations=simulations, seed=seed)
+    found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
     noise = _noise_text(runs, measured, noises)
-    on_items = tuple(task_noise.task for task_noise in measured if task_noise.gains is not None)
-    return GateRates(margin, noise, rates, tuple(names), on_items, simulations, cluster)
+    on_items = tuple(each.task for each in measured if each.gains is not None)
+    fits = {each.task: each.design.name for each in measured}
+    return GateRates(margin, noise, found, tuple(names), on_items, simulations, cluster, fits)
 
 
 @dataclass(frozen=True)
 class _TaskNoise:
-    """The data on the noise of a task: gains of items with their units, or the noise of folds."""
+    """The data on the noise of a task: gains of items with their units, or the noise of folds.
+
+    ``gains`` are runs × repeats × items.
+    """
 
     task: str
+    design: FitDesign
     gains: np.ndarray | None = None
     units: tuple[float, float, bool] = (1.0, 0.0, False)
     folds: FoldNoise | None = None
-    #: the number of fits of a run, on the folds of a repeat
-    fits: int = 1
 
     @classmethod
     def of(cls, sides: Sequence[Side], task: str, cluster: str) -> _TaskNoise:
-        with_task = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
-        metric = str(with_task[0].tasks[task]["metrics"][0])
+        own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
+        metric, design = str(own[0].tasks[task]["metrics"][0]), _fit_design(own, task)
         try:
-            fits = len(first_repeat(with_task[0], task))
-            gains, clustered = _gains(with_task, task, metric, cluster)
-            return cls(task, gains, _units(with_task[0], task, metric, clustered), fits=fits)
+            gains, clustered = _gains(own, task, metric, cluster)
+            return cls(task, design, gains, _units(own[0], task, metric, clustered))
         except (KaratError, ValueError, KeyError, TypeError):
-            return cls(task, folds=_fold_noise(with_task, task, metric))
+            return cls(task, design, folds=_fold_noise(own, task, metric, design))
 
     @property
     def disagreement(self) -> float:
         """The share of items that two runs do not both answer correctly, or both wrongly."""
         if self.gains is None or len(self.gains) < 2 or not self.units[2]:
             return math.nan
-        return float(np.mean(_differences(self.gains) != 0))
+        return float(np.mean(pair_differences(self.gains[:, 0]) != 0))
 
 
 def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
-    on_items = [task_noise for task_noise in measured if task_noise.gains is not None]
-    item_noise = item_noises(
-        [e.gains for e in on_items if e.gains is not None], [e.units for e in on_items]
-    )
-    counts = zip(item_noise, on_items, strict=True)
-    noises = iter([replace(noise, folds=task.fits) for noise, task in counts])
-    return [task_noise.folds or next(noises) for task_noise in measured]
+    known = [each for each in measured if each.gains is not None]
+    gains = [each.gains for each in known if each.gains is not None]
+    noises = iter(item_noises(gains, [e.units for e in known], [e.design for e in known]))
+    return [each.folds or next(noises) for each in measured]
+
+
+def _fit_design(sides: Sequence[Side], task: str) -> FitDesign:
+    """Return the fits of a gate against the newest of some runs."""
+    newest, answered = sides[0], sides[0].answered[task][CLEAN]
+    repeats = fold_repeats(newest, task)
+    of_repeats = Counter(repeats[fold] for fold, _ in answered)
+    folds = of_repeats[min(of_repeats)]
+    train, test = zip(*(each.sizes for each in answered.values()), strict=True)
+    ratio = fold_ratio(train, test, folds)
+    seeds = {replicate_of(side.run.about) for side in sides if side.seed == newest.seed}
+    return FitDesign(len(of_repeats), folds, len(seeds), 0.0 if math.isnan(ratio) else ratio)
 
 
 def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any) -> str:
@@ -412,54 +327,58 @@ def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any
         return f"one run, {unrelated}; runs with other seeds would show how much trainings differ"
     seeds = ", ".join(dict.fromkeys(str(run.about.get("seed")) for run in runs))
     text = f"{len(runs)} runs of the baseline (seeds {seeds})"
-    shares = [
-        task_noise.disagreement
-        for task_noise in measured
-        if not math.isnan(task_noise.disagreement)
-    ]
+    shares = [each.disagreement for each in measured if not math.isnan(each.disagreement)]
     if shares:
         text += f", which disagree on {short_percent(float(np.mean(shares)))} of the items"
     if any(getattr(noise, "retraining", 0.0) for noise in noises):
         text += " and vary by more than the items explain"
-    alone = [
-        task_noise.task
-        for task_noise in measured
-        if task_noise.gains is not None and len(task_noise.gains) == 1
-    ]
+    alone = [each.task for each in measured if each.gains is not None and len(each.gains) == 1]
     return text + (f"; of {', '.join(alone)} one run, {unrelated}" if alone else "")
 
 
 def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple[np.ndarray, int]:
-    """Return what each item adds to the score, runs × the items that all have, and the clusters.
+    """Return what each item adds to the score, and the number of clusters.
 
-    Of one run only, if the items of the others cannot be matched. With clusters of items that
-    belong together there is a value per cluster, or block of clusters.
+    Runs × repeats × the items that all have. Of one run only, if the items of the others cannot be
+    matched; of one repeat only, if items have no value of their own or repeats test other items.
+    With clusters of items that belong together there is a value per cluster, or block of clusters.
     """
     read = [list(first_repeat(side, task).values()) for side in sides]
     keys = [_all_keys(folds) for folds in read]
     by_group = get_metric(metric).by_group
     clusters = item_clusters(sides[0].run, task, read[0], cluster, by_group)
-    matched = all(task_keys is not None and task_keys == keys[0] for task_keys in keys)
+    matched = all(own is not None and own == keys[0] for own in keys)
     if MTEB.get(metric, metric) not in GAINS or clusters:  # values of blocks or groups of items
         gains = [
             contributions(metric, folds, clusters) for folds in (read if matched else read[:1])
         ]
-        return np.array(gains), count_clusters(clusters) if clusters else 0
-    gains = [contributions(metric, folds) for folds in read]
-    if any(task_keys is None or len({*task_keys}) < len(task_keys) for task_keys in keys):
-        return np.array(gains[:1]), 0
-    series = [
-        pd.Series(task_keys, index=list(k or ())) for task_keys, k in zip(gains, keys, strict=True)
-    ]
-    return pd.concat(series, axis=1, join="inner").to_numpy().T, 0
+        return np.array(gains)[:, None], count_clusters(clusters) if clusters else 0
+    if any(own is None or len({*own}) < len(own) for own in keys):
+        return contributions(metric, read[0])[None, None], 0
+    repeats = [_repeated_gains(side, task, metric) for side in sides]
+    number = min(map(len, repeats))
+    each = pd.concat([own for run in repeats for own in run[:number]], axis=1, join="inner")
+    return each.to_numpy().T.reshape(len(sides), number, -1), 0
+
+
+def _repeated_gains(side: Side, task: str, metric: str) -> list[pd.Series]:
+    """Return what each item adds to the score by its key, of repeats that test the same items."""
+    found: list[pd.Series] = []
+    for folds in read_repeats(side, task):
+        gains = contributions(metric, list(folds.values()))
+        own = pd.Series(gains, index=_all_keys(list(folds.values())) or [])
+        if found and not found[0].index.sort_values().equals(own.index.sort_values()):
+            break
+        found.append(own)
+    return found
 
 
 def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
     """Return the keys of the items of all folds; None if they were not stored."""
     keys = [fold.key for fold in folds]
-    if any(task_keys is None for task_keys in keys):
+    if any(own is None for own in keys):
         return None
-    return [key for task_keys in keys if task_keys is not None for key in task_keys.tolist()]
+    return [key for own in keys if own is not None for key in own.tolist()]
 
 
 def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, float, bool]:
@@ -479,12 +398,12 @@ def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, fl
 
 
 def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
-    units = side.answered[task][CLEAN]
-    scores = [units[unit].scores.get(metric) for unit in sorted(units)]
+    found = side.answered[task][CLEAN]
+    scores = [found[unit].scores.get(metric) for unit in sorted(found)]
     return [float(score) for score in scores if score is not None]
 
 
-def _fold_noise(sides: Sequence[Side], task: str, metric: str) -> FoldNoise:
+def _fold_noise(sides: Sequence[Side], task: str, metric: str, design: FitDesign) -> FoldNoise:
     scores = [np.array(_fold_scores(side, task, metric)) for side in sides]
     folds = min(map(len, scores))
     if len(scores) == 1 and folds < 2:
@@ -492,64 +411,45 @@ def _fold_noise(sides: Sequence[Side], task: str, metric: str) -> FoldNoise:
             f"{task} has one fold and no stored predictions; run the baseline with other seeds."
         )
     answered, repeats = sides[0].answered[task][CLEAN], fold_repeats(sides[0], task)
-    sizes = [fits.sizes for fits in answered.values()]
-    ratio = fold_ratio([n for n, _ in sizes], [n for _, n in sizes], folds)
     unit, width = 1.0, metric_range(metric)
     if is_ratio(metric, scores[0]):
         unit, width = float(np.abs(np.concatenate(scores)).mean()) or 1.0, 1.0
     first = min(repeats.values())
-    items = sum(fit.questions for (fold, _), fit in answered.items() if repeats[fold] == first)
-    noise = fold_noise(
-        np.array([fit[:folds] for fit in scores]) / unit, 0.0 if math.isnan(ratio) else ratio
-    )
+    items = sum(own.questions for (fold, _), own in answered.items() if repeats[fold] == first)
+    noise = fold_noise(np.array([own[:folds] for own in scores]) / unit, design.ratio, design)
     return replace(noise, step=width / items if items else 0.0)
-
-
-def fold_noise(scores: np.ndarray, ratio: float) -> FoldNoise:
-    """Return the noise of the scores of folds, runs × folds.
-
-    Between runs; if there is one, that of two models whose folds are unrelated.
-    """
-    folds = scores.shape[1]
-    apart = np.array([a - b for a, b in combinations(scores, 2)])
-    if folds == 1:
-        return FoldNoise(math.sqrt(float(np.mean(apart**2))), 1, ratio)
-    variance = float((apart if len(apart) else scores).var(axis=1, ddof=1).mean())
-    # folds that share training rows differ less from each other than from new ones
-    variance *= (1 + ratio) * (1 if len(apart) else 2)
-    return FoldNoise(math.sqrt(variance), folds, ratio)
 
 
 # -- stored and new results -----------------------------------------------------------------
 
 
-def _stored_runs(requested: Any) -> list[Run]:
-    if isinstance(requested, Run):
-        return [requested]
-    return newest_first(open_runs([requested]))
+def _stored_runs(given: Any) -> list[Run]:
+    if isinstance(given, Run):
+        return [given]
+    return newest_first(open_runs([given]))
 
 
-def _is_stored(requested: Any, define: Sequence[str | Path] | str | Path) -> bool:
+def _is_stored(given: Any, define: Sequence[str | Path] | str | Path) -> bool:
     """Return whether this is a run or a folder; a folder without runs may have a model's name."""
-    if not isinstance(requested, str | Path):
-        return isinstance(requested, Run)
-    path = Path(requested)
+    if not isinstance(given, str | Path):
+        return isinstance(given, Run)
+    path = Path(given)
     if not path.is_dir() or (path / "run.json").is_file() or any(path.glob("*/run.json")):
         return path.is_dir()
     try:
-        Catalog(define).model(str(requested))
+        Catalog(define).model(str(given))
     except DefinitionError:
         return True
     return False
 
 
-def _one_model(runs: Sequence[Run], name: str | None, requested: Any) -> list[Run]:
+def _one_model(runs: Sequence[Run], name: str | None, given: Any) -> list[Run]:
     """Return the runs of one model: the only one, or the one with this name."""
     models = sorted({run.model for run in runs})
     chosen = models[0] if len(models) == 1 else name
     if chosen not in models:
         raise DefinitionError(
-            f"{requested} has runs of {len(models)} models ({', '.join(models)}); "
+            f"{given} has runs of {len(models)} models ({', '.join(models)}); "
             "pass the run folder of one of them."
         )
     return [run for run in runs if run.model == chosen]
@@ -582,10 +482,10 @@ def _scored_tasks(sides: Sequence[Side]) -> list[str]:
     return [task for side in sides for task in side.tasks if side.state(task) == OK]
 
 
-def _chosen_tasks(task_names: Iterable[str], wanted: str | Sequence[str]) -> list[str]:
+def _chosen_tasks(known: Iterable[str], asked: str | Sequence[str]) -> list[str]:
     """Return the tasks that fit names or patterns, or all; raise if one fits nothing."""
-    names = list(dict.fromkeys(task_names))
-    patterns = [wanted] if isinstance(wanted, str) else list(wanted)
+    names = list(dict.fromkeys(known))
+    patterns = [asked] if isinstance(asked, str) else list(asked)
     unknown = [
         f'the baseline has no task "{p}".{did_you_mean(p, names)}'
         for p in patterns
@@ -625,30 +525,31 @@ class NewRuns:
 
         Yields the run and the number of tasks that are done, after each task or at the end.
         """
-        facts, start = baseline.about, 0
-        folds = [task["folds"] for task in facts["tasks"] if task["name"] in tasks]
-        same = folds[0] if folds and all(numbers == folds[0] for numbers in folds) else None
+        about, start = baseline.about, 0
+        suite = self.suite or about["suite"]
+        if not isinstance(suite, str):
+            suite = find_suite(Catalog(self.define), suite)  # as named tasks: their number of folds
+        folds = [task["folds"] for task in about["tasks"] if task["name"] in tasks]
+        same = folds[0] if folds and all(each == folds[0] for each in folds) else None
         for end in [len(tasks)] if self.all_tasks else range(1, len(tasks) + 1):
-            (run,) = evaluate(
+            (made,) = evaluate(
                 [model],
-                self.suite or facts["suite"],
-                only=tasks[start:end],
-                seed=facts.get("seed", 42),
-                constraint=facts.get("constraint", "default"),
-                folds=_number_of_folds(facts, tasks),
-                only_folds=same,
-                resume=start > 0,
+                suite,
+                cv=_number_of_folds(about, tasks),
+                only=Only(tasks[start:end], folds=same),
+                seed=about.get("seed", 42),
+                workers=Machines(self.workers, constraint=about.get("constraint", "default")),
                 output=self.output,
-                workers=self.workers,
+                resume=start > 0,
                 define=self.define,
             )
             start = end
-            yield run, end
+            yield made, end
 
 
-def _number_of_folds(facts: Mapping[str, Any], tasks: Sequence[str]) -> int | None:
+def _number_of_folds(about: Mapping[str, Any], tasks: Sequence[str]) -> int | None:
     """Return the number of folds of the tasks of a run, if it is the same for all."""
-    splits = [task.get("split") or {} for task in facts["tasks"] if task["name"] in tasks]
+    splits = [task.get("split") or {} for task in about["tasks"] if task["name"] in tasks]
     numbers = {split.get("folds") for split in splits}
     number = numbers.pop() if len(numbers) == 1 else None
     return number if isinstance(number, int) else None
@@ -789,31 +690,27 @@ def gate(
     """
     check_margin(margin)
     stored = _stored_runs(baseline)
-    chosen = _chosen_tasks(
-        [t["name"] for stored_run in stored for t in stored_run.about["tasks"]], tasks
-    )
+    chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
     if cluster:
-        check_cluster_column(
-            cluster, [(name, stored_run, name) for name in chosen for stored_run in stored]
-        )
+        check_cluster_column(cluster, [(name, own, name) for name in chosen for own in stored])
     how = run or NewRuns()
     if _is_stored(new, how.define):
         if how.suite is not None:
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh, base = _paired_models((new, _stored_runs(new)), (baseline, stored), model)
         return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
+    if model is not None and model not in (known := sorted({each.model for each in stored})):
+        raise DefinitionError(f'{baseline} has no run of "{model}".{did_you_mean(model, known)}')
     base = _one_model(stored, model or str(new), baseline)
-    scored = _scored_tasks(
-        [Side(base_run, base_run.folder.name, base_run.model) for base_run in base]
-    )
+    scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
     wanted = [name for name in chosen if name in scored]
     if not wanted:
         raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
-    for new_run, done in how.run(new, base[0], wanted):
-        postponed = tuple(wanted[done:])
-        evidence = _Evidence([new_run], base, margin, wanted[:done], postponed, cluster)
+    for made, done in how.run(new, base[0], wanted):
+        left = tuple(wanted[done:])
+        evidence = _Evidence([made], base, margin, wanted[:done], left, cluster)
         if not evidence.later or evidence.is_certain:
             break
     return evidence.judged(rates)
@@ -842,8 +739,8 @@ class _Evidence:
         if self.missing:
             return True
         every = len(self.tasks) + len(self.later)
-        p_values = [difference.p_below(-self.margin) for difference, _ in self.differences.values()]
-        return any(every * p < ALPHA for p in p_values) or self.evidence >= 1 / ANYTIME
+        each = [found.p_below(-self.margin) for found, _ in self.differences.values()]
+        return any(every * p < ALPHA for p in each) or self.evidence >= 1 / ANYTIME
 
     @cached_property
     def evidence(self) -> float:
@@ -867,13 +764,13 @@ class _Evidence:
     @cached_property
     def wanted(self) -> list[Paired]:
         """The chosen tasks of which the baseline has a score."""
-        pairs = [p for p in self.found.tasks if p.held[1] and _own_name(p) in self.tasks]
+        found = [p for p in self.found.tasks if p.held[1] and _own_name(p) in self.tasks]
         # of a task with another seed, the other seeds of the baseline are not missing
-        run = {_own_name(p) for p in pairs if p.states[0] == OK}
-        pairs = [p for p in pairs if p.states[0] != NOT_RUN or _own_name(p) not in run]
-        if not pairs:
+        run = {_own_name(p) for p in found if p.states[0] == OK}
+        found = [p for p in found if p.states[0] != NOT_RUN or _own_name(p) not in run]
+        if not found:
             raise DataError(f"{self.found.second} has no score of {', '.join(self.tasks)}.")
-        return pairs
+        return found
 
     @cached_property
     def compared(self) -> list[Paired]:
@@ -895,23 +792,23 @@ class _Evidence:
 
         Of a baseline with several seeds, a new model that was fitted once may be another fit.
         """
-        tests = {p.task: item_test(p, retrained=True) for p in self.compared}
-        return {task: test for task, test in tests.items() if test is not None}
+        found = {p.task: item_test(p, retrained=True) for p in self.compared}
+        return {task: test for task, test in found.items() if test is not None}
 
     @cached_property
     def decided(self) -> Decision | None:
-        differences = [difference for difference, _ in self.differences.values()]
-        return decide(differences, self.margin) if differences else None
+        each = [difference for difference, _ in self.differences.values()]
+        return decide(each, self.margin) if each else None
 
     @cached_property
     def missing(self) -> list[str]:
         """Scores of the baseline that the new model lacks."""
-        lacking = [f"{p.task}: {p.states[0]}." for p in self.wanted if p.states[0] != OK]
+        lost = [f"{p.task}: {p.states[0]}." for p in self.wanted if p.states[0] != OK]
         for p in self.compared:
             if p.held[0] < p.held[1]:
                 gone = p.held[1] - len(p.first)
-                lacking.append(f"{p.task}: no score in {gone} of {p.held[1]} folds.")
-        return lacking
+                lost.append(f"{p.task}: no score in {gone} of {p.held[1]} folds.")
+        return lost
 
     @cached_property
     def not_comparable(self) -> list[str]:
@@ -926,8 +823,8 @@ class _Evidence:
     def outcome(self) -> str:
         if self.missing or self.later:
             return FAILED
-        outcome = self.decided.outcome if self.decided else CANNOT_TELL
-        return CANNOT_TELL if outcome == PASSED and self.not_comparable else outcome
+        found = self.decided.outcome if self.decided else CANNOT_TELL
+        return CANNOT_TELL if found == PASSED and self.not_comparable else found
 
     def judged(self, rates: GateRates | None) -> Gate:
         """Return the outcome with its evidence."""
@@ -935,7 +832,7 @@ class _Evidence:
         if decided and not math.isnan(decided.mean.error):
             bounds = decided.mean.interval()
         mean, p = (decided.mean.mean, decided.p_margin) if decided else (nan, nan)
-        fitting_rates, notes = self._fitting(rates)
+        kept, notes = self._fitting(rates)
         flips = pd.DataFrame() if self.outcome == PASSED else self._flips()
         return Gate(
             new=self.found.first,
@@ -949,7 +846,7 @@ class _Evidence:
             p=p,
             tasks=self._table(),
             flips=flips,
-            rates=fitting_rates,
+            rates=kept,
             notes=tuple(notes),
             runs=(self.new, self.baseline),
         )
@@ -962,22 +859,16 @@ class _Evidence:
         )
         rows = []
         for p in self.wanted:
-            difference, test = self.differences.get(
-                p.task, (MeanDifference(math.nan, math.nan, 1), "")
-            )
-            low, high = difference.interval() if not math.isnan(difference.error) else nan
+            own, test = self.differences.get(p.task, (MeanDifference(math.nan, math.nan, 1), ""))
+            low, high = own.interval() if not math.isnan(own.error) else nan
             values = p.own if not p.compared else (float(p.first.mean()), float(p.second.mean()))
-            outcome = PASSED if difference.p_above(-self.margin) < ALPHA else CANNOT_TELL
+            outcome = PASSED if own.p_above(-self.margin) < ALPHA else CANNOT_TELL
             if p.states[0] != OK or p_tasks.get(p.task, 1.0) < ALPHA:
                 outcome = FAILED
             rows.append(
                 {
                     **{"task": p.task, "metric": p.metric, "baseline": values[1], "new": values[0]},
-                    **{
-                        "difference": difference.mean,
-                        "difference_low": low,
-                        "difference_high": high,
-                    },
+                    **{"difference": own.mean, "difference_low": low, "difference_high": high},
                     **{"p": p_tasks.get(p.task, math.nan), "test": test, "outcome": outcome},
                 }
             )
@@ -1031,10 +922,10 @@ class _Evidence:
         names = self._worse_tasks() or list(self.differences)
         new, baseline = cast(Any, self.new), cast(Any, self.baseline)
         try:
-            flips = compare_items([], new, baseline, tasks=names).items
+            found = compare_items([], new, baseline, tasks=names).items
         except KaratError:  # no stored predictions of the same items
             return pd.DataFrame()
-        return largest_flips(flips, self.found.second, FLIPS)
+        return largest_flips(found, self.found.second, FLIPS)
 
     def _fitting(self, rates: GateRates | None) -> tuple[GateRates | None, list[str]]:
         """Return the stored rates if they are those of this gate, and the notes."""
@@ -1042,16 +933,14 @@ class _Evidence:
         notes = [*self.found.notes, *unit_notes(counts, self.cluster or "")]
         if rates is None:
             return None, [*notes, "Error rates unknown: run karat gate --calibrate BASELINE."]
-        task_names = {*self.later, *(_own_name(p) for p in self.wanted)}
-        if (
-            rates.margin != self.margin
-            or {*rates.tasks} != task_names
-            or rates.cluster != self.cluster
-        ):
-            text = f"The error rates in {FILE} are for margin {rates.margin:g} on"
+        own = {*self.later, *(_own_name(p) for p in self.wanted)}
+        if rates.margin != self.margin or {*rates.tasks} != own or rates.cluster != self.cluster:
+            about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
             unit = f" with --cluster {rates.cluster}" if rates.cluster else ""
             again = "run karat gate --calibrate again"
-            return None, [*notes, f"{text} {', '.join(rates.tasks)}{unit}; {again}."]
+            return None, [*notes, f"{about} {', '.join(rates.tasks)}{unit}; {again}."]
+        if others := self._other_fits(rates):
+            return None, [*notes, f"The error rates in {FILE} do not hold: {'; '.join(others)}."]
         over_folds = (CORRECTED, ONE_FOLD, NO_SPREAD)
         tested = {p.task: self.differences[p.task][1] not in over_folds for p in self.compared}
         other = [
@@ -1059,14 +948,34 @@ class _Evidence:
         ]
         if other:
             why = "one side has no stored predictions of the items"
-            text = f"The error rates in {FILE} do not hold for {', '.join(other)}"
-            return None, [*notes, f"{text}: {why}."]
+            about = f"The error rates in {FILE} do not hold for {', '.join(other)}"
+            return None, [*notes, f"{about}: {why}."]
         return rates, notes
+
+    def _other_fits(self, rates: GateRates) -> list[str]:
+        """Return tasks that have other repeats, folds or seeds than the error rates."""
+        others = []
+        for paired in self.compared:
+            fits, known = _paired_design(paired).name, rates.fits.get(_own_name(paired), "unknown")
+            if fits != known:
+                others.append(f"{paired.task} has {fits}, that of the error rates is {known}")
+        return others
+
+
+def _paired_design(paired: Paired) -> FitDesign:
+    """Return the fits of two models that were paired."""
+    assert paired.sides is not None
+    repeats = fold_repeats(paired.sides[0], paired.task)
+    of_repeats = Counter(repeats[fold] for fold, _ in paired.units)
+    new, baseline = (
+        min(len(own) for own in side.replicates(paired.task).values()) for side in paired.sides
+    )
+    return FitDesign(len(of_repeats), of_repeats[min(of_repeats)], baseline, new_seeds=new)
 
 
 def _own_name(paired: Paired) -> str:
     """Return the name of a task without what distinguishes it on a leaderboard."""
     if paired.sides is None:
         return paired.task.partition(DOT)[0]
-    facts = paired.sides[1].tasks[paired.task]
-    return str(facts.get("task", paired.task))
+    about = paired.sides[1].tasks[paired.task]
+    return str(about.get("task", paired.task))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +15,11 @@ from karat.analysis.score_matrix import apply_missing_rule
 from karat.config.catalog import Catalog
 from karat.core.formatting import count, precise_percent
 from karat.errors import FAILURES, DataError, DefinitionError
+from karat.execution.arguments import Machines, Only, Output, explain_respelled, run_settings
 from karat.execution.evaluation import Files, Tasks, find_models_and_suite, make_options, plan_suite
+from karat.execution.progress import Progress, shown_progress
 from karat.execution.resources import restored_folder
-from karat.execution.runner import Options, Progress, Stopped, shown_progress
+from karat.execution.session import Options, Stopped
 from karat.ext.decide import race_wording
 from karat.ext.decide.race_session import (
     FollowedRace,
@@ -40,6 +41,13 @@ from karat.results.load import as_runs, gather_scores, make_cells
 from karat.results.run import Run, newest_first
 from karat.stats.ranking import rank_models
 
+#: settings of runs that a race refuses, and what they are called
+NOT_OF_RACES = {
+    "shard": "shards",
+    "budget": "budget of money",
+    "inference": "timed inference",
+    "only_folds": "choice of folds",
+}
 COLUMNS = (
     "model",
     "status",
@@ -124,6 +132,7 @@ class Race(Result):
         return [race_wording.race_table(self)]
 
 
+@explain_respelled
 def race(
     models: Any,
     tasks: Tasks,
@@ -134,17 +143,11 @@ def race(
     budget: int | str | None = None,
     folds_per_task: int = 1,
     order: str = "random",
+    only: str | Sequence[str] | Only = (),
     seed: int = 42,
-    workers: int = 0,
-    output: str | Path = "results",
-    constraint: str = "default",
-    only: str | Sequence[str] = (),
-    max_rows: int | None = None,
-    cache: bool = True,
+    workers: int | Machines = 0,
+    output: str | Path | Output = "results",
     resume: bool = False,
-    engine: str = "local",
-    scheduler: str | None = None,
-    items: bool = True,
     define: Files = (),
     progress: Progress | bool | None = None,
 ) -> Race:
@@ -177,10 +180,8 @@ def race(
     resume : bool, default=False
         Continue the latest race of the same suite in ``output``. New models join it; this costs
         confidence.
-    seed, workers, output, constraint, only, max_rows, cache, engine, scheduler, items, define
-        As in ``evaluate``.
-    progress : Progress or bool, optional
-        As in ``evaluate``.
+    only, seed, workers, output, define, progress
+        As in ``evaluate``, but without single folds, shards, a budget of money, or inference.
 
     Returns
     -------
@@ -200,15 +201,16 @@ def race(
     >>> found = karat.race(["onehot", "tfidf", "dummy"], "quickstart")  # doctest: +SKIP
     >>> found.remaining, found.saved  # doctest: +SKIP
     """
-    arguments = locals()
-    fields = {option.name for option in dataclasses.fields(Options)} - {"budget"}
-    options = make_options({name: arguments[name] for name in fields & {*arguments}})
+    settings = run_settings(workers, output, only, resume)
+    if without := [what for name, what in NOT_OF_RACES.items() if settings[name] not in (None, ())]:
+        raise DefinitionError(f"a race has no {' and no '.join(without)}; remove it.")
+    options = make_options(settings | {"seed": seed})
     chosen = RaceOptions(goal, confidence, margin, folds_per_task, order, budget)
     chosen.check()
     with restored_folder():
         catalog = Catalog(define)
     adapted, suite = find_models_and_suite(
-        catalog, models, tasks, only=options.only, constraint=constraint
+        catalog, models, tasks, only=options.only, constraint=options.constraint
     )
     plan = plan_suite(adapted, suite, catalog, options)
     return run_race(plan, suite, options, chosen, shown_progress(progress))

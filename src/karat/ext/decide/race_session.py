@@ -22,9 +22,11 @@ import numpy as np
 
 from karat.core.task import Suite
 from karat.errors import FAILURES, DataError, DefinitionError
-from karat.execution.job import POSTPONED, Job
+from karat.execution.job import Job
+from karat.execution.job_failure import POSTPONED
 from karat.execution.plan import Plan
-from karat.execution.runner import Options, Progress, Session
+from karat.execution.progress import Progress
+from karat.execution.session import Options, Session
 from karat.ext.decide.race_wording import e_value_text
 from karat.ext.decide.racing import EQUIVALENT, Exit, RaceState, Rules, fewest_tasks
 from karat.metrics.metric import get_metric, is_ratio

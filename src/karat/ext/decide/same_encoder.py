@@ -24,8 +24,10 @@ from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder
 from karat.core.formatting import count, interval, percent, rough_percent
+from karat.core.services import RunServices, use_services
 from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
+from karat.execution.arguments import Output
 from karat.execution.evaluation import evaluate
 from karat.ext.decide import same_wording
 from karat.ext.decide.power import Equivalence, check_margin, equivalence
@@ -37,7 +39,6 @@ from karat.ext.decide.vector_differences import (
     neighbor_agreement,
     vector_difference,
 )
-from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import Lookup
 from karat.output.result import Result
@@ -174,9 +175,9 @@ class LiveSide:
         prompt = role if uses_roles(self.encoder) else ""
         with ExitStack() as stack:
             if self.is_endpoint:  # ask the server again, instead of reading earlier answers
-                account = Account(store=stack.enter_context(temporary_folder()))
-                stack.callback(account.close)
-                stack.enter_context(use_account(account))
+                services = RunServices(store=stack.enter_context(temporary_folder()))
+                stack.callback(services.close)
+                stack.enter_context(use_services(services))
             return transformed(_Called(self.encoder, values), values, self.name, prompt)
 
 
@@ -451,10 +452,9 @@ class Tasks:
         ]
         suite = catalog.suite(self.suite)
         with ExitStack() as stack:
-            output = self.output or stack.enter_context(temporary_folder())
-            cache = not any(side.is_endpoint for side in sides)
-            only, workers = self.only, self.workers
-            runs = evaluate(models, suite, only=only, output=output, workers=workers, cache=cache)
+            folder = self.output or stack.enter_context(temporary_folder())
+            output = Output(folder, cache=not any(side.is_endpoint for side in sides))
+            runs = evaluate(models, suite, only=self.only, output=output, workers=self.workers)
             if not all(any(r["status"] == OK for r in run.records()) for run in runs):
                 return None, pd.DataFrame()
             return _on_runs(runs, names, names, margin, self.cluster)

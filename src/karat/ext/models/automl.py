@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,15 +24,38 @@ from karat.models.table_predictor import ConstantPredictor, table_for_automl
 from karat.models.table_predictor import MatrixPredictor as MatrixPredictor  # its earlier place
 from karat.models.table_predictor import PreparedTable as PreparedTable
 from karat.models.table_predictor import TablePredictor as TablePredictor
-from karat.models.tabular_encoders import (
-    TypedColumns,
-    as_float32,
-)
+from karat.models.tables.typed_columns import TypedColumns, as_float32
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 #: the next step is expected to cost as much as the worst of this many before it
 _STEPS = 5
 #: trees per candidate of max_features without a time limit
 _TUNING_TREES = 100
+#: names of metrics in both systems; for others they optimize the log loss or the RMSE
+_METRICS = {
+    "acc": "accuracy",
+    "auc": "roc_auc",
+    "auc_ovo": "roc_auc_ovo",
+    "auc_ovr": "roc_auc_ovr",
+    "f1": "f1",
+    "logloss": "log_loss",
+    "r2": "r2",
+}
+FLAML_METRICS = {
+    **_METRICS,
+    **{"f1_macro": "macro_f1", "f1_micro": "micro_f1"},
+    **{"mae": "mae", "mse": "mse", "rmse": "rmse"},
+}
+AUTOGLUON_METRICS = {
+    **_METRICS,
+    **{"balacc": "balanced_accuracy", "f1_macro": "f1_macro", "mcc": "mcc"},
+    **{"mae": "mean_absolute_error", "mse": "mean_squared_error"},
+    "rmse": "root_mean_squared_error",
+}
+#: target column of AutoGluon's training table
+TARGET = "__target__"
 
 
 class PriorPredictor(ConstantPredictor):
@@ -107,7 +130,7 @@ class PreparedTrees(Parameterized):
     kind: str | None
     trees_: Any
 
-    def _prepared(self, X: pd.DataFrame, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _prepared(self, X: pd.DataFrame, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows as numbers and the target as numbers or codes."""
         from sklearn.impute import SimpleImputer
         from sklearn.preprocessing import OrdinalEncoder
@@ -157,10 +180,10 @@ class OneTree(PreparedTrees):
         """Fit the tree."""
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-        made = DecisionTreeRegressor if self.kind == "regression" else DecisionTreeClassifier
+        tree_class = DecisionTreeRegressor if self.kind == "regression" else DecisionTreeClassifier
         options = {"max_depth": self.max_depth, "min_samples_leaf": self.min_samples_leaf}
-        given = {**options, **(self.options or {}), "random_state": self.random_state or 0}
-        self.trees_ = build("the tree", made, given, {}).fit(*self._prepared(X, y))
+        params = {**options, **(self.options or {}), "random_state": self.random_state or 0}
+        self.trees_ = build("the tree", tree_class, params, {}).fit(*self._prepared(X, y))
         return self
 
 
@@ -204,23 +227,33 @@ class GrowingForest(PreparedTrees):
     def _features(self, rows: np.ndarray, target: np.ndarray, budget: Budget) -> Any:
         return None
 
-    def _forest(self, features: Any) -> Any:
+    def _forest(self, features: int | None) -> Any:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-        made = RandomForestRegressor if self.kind == "regression" else RandomForestClassifier
+        forest_class = (
+            RandomForestRegressor if self.kind == "regression" else RandomForestClassifier
+        )
         options = {
             "max_depth": self.max_depth,
             "min_samples_leaf": self.min_samples_leaf,
             **({} if features is None else {"max_features": features}),
             **(self.options or {}),
         }
-        own = {"n_jobs": self.cores or 1, "warm_start": True}
+        growing = {"n_jobs": self.cores or 1, "warm_start": True}
         return build(
-            "the forest", made, {**options, **own, "random_state": self.random_state or 0}, {}
+            "the forest",
+            forest_class,
+            {**options, **growing, "random_state": self.random_state or 0},
+            {},
         )
 
     def _grow(
-        self, forest: Any, rows: np.ndarray, target: np.ndarray, budget: Budget, most: int = 0
+        self,
+        forest: RandomForestClassifier | RandomForestRegressor,
+        rows: np.ndarray,
+        target: np.ndarray,
+        budget: Budget,
+        most: int = 0,
     ) -> int:
         """Grow a forest within the budget, and return its number of trees."""
         most = most or self.n_estimators
@@ -291,10 +324,12 @@ class TunedForest(GrowingForest):
     ) -> tuple[float, float]:
         """Return the mean score of a value, and the seconds of the first step of all folds."""
         scores, first = [], 0.0
-        left = None if math.isinf(share) else share / self.k_folds
+        seconds = None if math.isinf(share) else share / self.k_folds
         for train, test in self._folds(target):
-            forest, budget = self._forest(value), Budget(left, self.max_mem_size_mb)
-            most = self.n_estimators if left is not None else min(self.n_estimators, _TUNING_TREES)
+            forest, budget = self._forest(value), Budget(seconds, self.max_mem_size_mb)
+            most = (
+                self.n_estimators if seconds is not None else min(self.n_estimators, _TUNING_TREES)
+            )
             self._grow(forest, rows[train], target[train], budget, most)
             first += budget.first
             scores.append(self._score(forest, rows[test], target[test], len(np.unique(target))))
@@ -308,7 +343,13 @@ class TunedForest(GrowingForest):
         splitter = StratifiedKFold if stratified else KFold
         return splitter(self.k_folds, shuffle=True, random_state=seed).split(target, target)
 
-    def _score(self, forest: Any, rows: np.ndarray, target: np.ndarray, classes: int) -> float:
+    def _score(
+        self,
+        forest: RandomForestClassifier | RandomForestRegressor,
+        rows: np.ndarray,
+        target: np.ndarray,
+        classes: int,
+    ) -> float:
         from sklearn import metrics
 
         if self.kind == "regression":
@@ -340,31 +381,6 @@ def candidates(columns: int) -> list[int]:
 
 
 # -- AutoML systems: FLAML searches learners and hyperparameters, AutoGluon builds an ensemble ----
-
-
-#: names of metrics in both systems; for others they optimize the log loss or the RMSE
-_METRICS = {
-    "acc": "accuracy",
-    "auc": "roc_auc",
-    "auc_ovo": "roc_auc_ovo",
-    "auc_ovr": "roc_auc_ovr",
-    "f1": "f1",
-    "logloss": "log_loss",
-    "r2": "r2",
-}
-FLAML_METRICS = {
-    **_METRICS,
-    **{"f1_macro": "macro_f1", "f1_micro": "micro_f1"},
-    **{"mae": "mae", "mse": "mse", "rmse": "rmse"},
-}
-AUTOGLUON_METRICS = {
-    **_METRICS,
-    **{"balacc": "balanced_accuracy", "f1_macro": "f1_macro", "mcc": "mcc"},
-    **{"mae": "mean_absolute_error", "mse": "mean_squared_error"},
-    "rmse": "root_mean_squared_error",
-}
-#: target column of AutoGluon's training table
-TARGET = "__target__"
 
 
 @dataclass(eq=False, repr=False)
@@ -407,8 +423,10 @@ class AutoMLPredictor(Parameterized):
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Return the class probabilities; 0 for a class that was dropped as too rare."""
         fitted: Any = vars(self)["fitted_"]
-        found = pd.DataFrame(fitted.predict_proba(table_for_automl(X)))
-        return found.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(float)
+        probabilities = pd.DataFrame(fitted.predict_proba(table_for_automl(X)))
+        return probabilities.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(
+            float
+        )
 
 
 @dataclass(eq=False, repr=False)

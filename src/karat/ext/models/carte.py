@@ -23,7 +23,7 @@ from functools import lru_cache
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -33,21 +33,41 @@ from karat.core.columns import cell_as_text
 from karat.core.files import cache_folder, file_hash
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
 from karat.models.model import HasRequirements, import_extra, target_kind, torch_threads
-from karat.models.tabular_encoders import LARGEST, numeric_columns
+from karat.models.tables.typed_columns import LARGEST, numeric_columns
+
+if TYPE_CHECKING:
+    from fasttext.FastText import _FastText
 
 FILE = "cc.en.300.bin"
 ADDRESS = f"https://dl.fbaipublicfiles.com/fasttext/vectors-crawl/{FILE}.gz"
 _MAGIC = 793712314
+#: dimensions of words, columns and rows in the published weights
+DIMENSIONS = 300
+_HEADS = 12
+#: CARTE's initial validation loss
+_INITIAL_LOSS = 9e15
+_LIBRARIES = ("torch", "torch_geometric", "torcheval", "fasttext")
+_PIP = "pip install --no-deps carte-ai==0.0.26"
+NetworkState = dict[str, Any]
+#: scaled numbers are clipped to this
+MAX_SCALED = 1e6
+#: number of graphs in memory at a time during transform
+GRAPHS_PER_BLOCK = 512
+_UNTRAINED = (
+    "CARTE was not trained: no epoch had a finite validation loss. The validation target may be "
+    "constant, or the training diverged; then set scale_truth: true or a lower learning_rate."
+)
+_KINDS = ("regression", "classification")
 
 
-def find_fasttext(given: str | None, dimensions: int) -> Path:
+def find_fasttext(option: str | None, dimensions: int) -> Path:
     """Return the path of the vector file; raise Declined with instructions if there is none.
 
     Searched in this order: ``given``, ``KARAT_FASTTEXT``, the folders of ``KARAT_DATA``, the cache.
     The first two must exist. Only the header of the file is read.
     """
     for source, value in (
-        ("fasttext", given),
+        ("fasttext", option),
         ("KARAT_FASTTEXT", os.environ.get("KARAT_FASTTEXT")),
     ):
         if value:
@@ -55,8 +75,15 @@ def find_fasttext(given: str | None, dimensions: int) -> Path:
             if not path.is_file():
                 raise Declined(f"{source}: file not found: {path}. {_instructions()}")
             return _with_dimensions(path, dimensions)
-    given_folders = [each for each in os.environ.get("KARAT_DATA", "").split(os.pathsep) if each]
-    for folder in [*(Path(each).expanduser() for each in given_folders), cache_folder()]:
+    given_folders = [
+        folder_name
+        for folder_name in os.environ.get("KARAT_DATA", "").split(os.pathsep)
+        if folder_name
+    ]
+    for folder in [
+        *(Path(folder_name).expanduser() for folder_name in given_folders),
+        cache_folder(),
+    ]:
         for path in (folder.absolute() / FILE, folder.absolute() / "fasttext" / FILE):
             if path.is_file():
                 return _with_dimensions(path, dimensions)
@@ -72,9 +99,9 @@ def _instructions() -> str:
 
 
 def _with_dimensions(path: Path, dimensions: int) -> Path:
-    found = dimensions_of(path)
-    if found != dimensions:
-        raise Declined(f"{path}: expected vectors of {dimensions} dimensions, got {found}.")
+    actual = dimensions_of(path)
+    if actual != dimensions:
+        raise Declined(f"{path}: expected vectors of {dimensions} dimensions, got {actual}.")
     return path
 
 
@@ -118,31 +145,20 @@ def _check_complete(path: Path) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         try:
             words, _, _, _, pruned = struct.unpack_from("<iiiqq", content, 64)
-            place = 64 + struct.calcsize("<iiiqq")
+            offset = 64 + struct.calcsize("<iiiqq")
             for _ in range(words):
-                end = content.find(b"\0", place)
-                place = end + 10 if end >= 0 else len(content)
-            place += 8 * max(pruned, 0)
+                end = content.find(b"\0", offset)
+                offset = end + 10 if end >= 0 else len(content)
+            offset += 8 * max(pruned, 0)
             for _ in range(2):
-                packed, rows, columns = struct.unpack_from("<?qq", content, place)
+                packed, rows, columns = struct.unpack_from("<?qq", content, offset)
                 if packed:  # quantized, with another layout
                     return
-                place += 17 + 4 * rows * columns
+                offset += 17 + 4 * rows * columns
         except struct.error:
-            place = len(content) + 1
-        if place > len(content):
+            offset = len(content) + 1
+        if offset > len(content):
             raise DataError(f"{path} is truncated; download it again.")
-
-
-#: dimensions of words, columns and rows in the published weights
-DIMENSIONS = 300
-_HEADS = 12
-#: CARTE's initial validation loss
-_INITIAL_LOSS = 9e15
-_LIBRARIES = ("torch", "torch_geometric", "torcheval", "fasttext")
-_PIP = "pip install --no-deps carte-ai==0.0.26"
-
-NetworkState = dict[str, Any]
 
 
 def check_installed() -> None:
@@ -314,12 +330,6 @@ def embed_graphs(
     return np.asarray(torch.cat(outputs, dim=1).cpu().numpy(), dtype=np.float32)
 
 
-#: scaled numbers are clipped to this
-MAX_SCALED = 1e6
-#: number of graphs in memory at a time during transform
-GRAPHS_PER_BLOCK = 512
-
-
 class RowGraphs:
     """Convert rows to graphs with CARTE's own transformer.
 
@@ -342,24 +352,26 @@ class RowGraphs:
         self.normal = PowerNumbers().fit(self._numbers(table))
         return self
 
-    def transform(self, table: pd.DataFrame, vectors: Any, y: Any = None) -> list[Any]:
+    def transform(
+        self, table: pd.DataFrame, vectors: _FastText, y: np.ndarray | None = None
+    ) -> list[Any]:
         """Return a graph per row; ``vectors`` is a fastText model, ``y`` the target to train on."""
         import torch
 
-        made = carte_module("carte_table_to_graph").Table2GraphTransformer()
-        made.lm_model_ = vectors
-        made.cat_col_names, made.num_col_names = self.names["text"], self.names["number"]
-        made.col_names = made.cat_col_names + made.num_col_names
-        made.num_transformer_, made.y_ = self.normal, y
+        converter = carte_module("carte_table_to_graph").Table2GraphTransformer()
+        converter.lm_model_ = vectors
+        converter.cat_col_names, converter.num_col_names = self.names["text"], self.names["number"]
+        converter.col_names = converter.cat_col_names + converter.num_col_names
+        converter.num_transformer_, converter.y_ = self.normal, y
         prepared = pd.concat([self._texts(table), self._numbers(table)], axis=1)
         # lower case by Python: Arrow's differs, and CARTE uses both
         with pd.option_context("mode.string_storage", "python"):
-            graphs = made.transform(prepared)
+            graphs = converter.transform(prepared)
         for graph in graphs:  # the mean of a row without leaves is NaN
             graph.x = torch.nan_to_num(graph.x)
         return list(graphs)
 
-    def blocks(self, table: pd.DataFrame, vectors: Any) -> Iterator[list[Any]]:
+    def blocks(self, table: pd.DataFrame, vectors: _FastText) -> Iterator[list[Any]]:
         """Yield the graphs of a table block by block."""
         for start in range(0, len(table), GRAPHS_PER_BLOCK):
             yield self.transform(table.iloc[start : start + GRAPHS_PER_BLOCK], vectors)
@@ -410,12 +422,12 @@ def _power(values: np.ndarray) -> Any | None:
 
     try:
         with np.errstate(all="ignore"):
-            made = PowerTransformer(standardize=False).fit(values)
-            transformed = made.transform(values)
+            transformer = PowerTransformer(standardize=False).fit(values)
+            transformed = transformer.transform(values)
     except (ValueError, RuntimeError, np.linalg.LinAlgError):
         return None
     flat = np.nanstd(transformed) == 0 < np.nanstd(values)
-    return None if flat or np.isinf(transformed).any() else made
+    return None if flat or np.isinf(transformed).any() else transformer
 
 
 def _apply_power(power: Any | None, values: np.ndarray) -> np.ndarray:
@@ -424,7 +436,7 @@ def _apply_power(power: Any | None, values: np.ndarray) -> np.ndarray:
     return np.clip(transformed, -LARGEST, LARGEST)
 
 
-def _text(cell: Any) -> str | None:
+def _text(cell: object) -> str | None:
     missing = pd.isna(cell)
     return None if isinstance(missing, bool) and missing else _line(cell_as_text(cell)).lower()
 
@@ -439,13 +451,6 @@ def _floats(column: pd.Series) -> pd.Series:
         column = column.dt.total_seconds()
     values = pd.to_numeric(column, errors="coerce").astype(float)
     return values.where(~np.isinf(values)).clip(-LARGEST, LARGEST)
-
-
-_UNTRAINED = (
-    "CARTE was not trained: no epoch had a finite validation loss. The validation target may be "
-    "constant, or the training diverged; then set scale_truth: true or a lower learning_rate."
-)
-_KINDS = ("regression", "classification")
 
 
 @dataclass(eq=False, repr=False)
@@ -508,8 +513,8 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         # files named by parameters are hashed by identity_of
         hashes = [
             file_hash(path)
-            for path, given in zip(self._files(), (self.fasttext, self.pretrained), strict=True)
-            if str(path) != given
+            for path, parameter in zip(self._files(), (self.fasttext, self.pretrained), strict=True)
+            if str(path) != parameter
         ]
         return " ".join([repr(sorted(self.get_params().items())), *versions, *hashes])
 
@@ -538,7 +543,7 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         if problems:
             raise DefinitionError(*(f"CarteEncoder: {message}" for message in problems))
 
-    def fit(self, items: pd.DataFrame, y: Any = None) -> CarteEncoder:
+    def fit(self, items: pd.DataFrame, y: np.ndarray | None = None) -> CarteEncoder:
         """Learn the scale of numbers and, with a target, fine-tune the network."""
         self._check_options()
         vectors, weights = self._files()
@@ -605,9 +610,11 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         return y
 
     def _options(self, weights: Path) -> dict[str, Any]:
-        own = ("task", "finetune", "fasttext", "pretrained", "scale_truth", "kind")
+        not_of_carte = ("task", "finetune", "fasttext", "pretrained", "scale_truth", "kind")
         return {
-            **{name: value for name, value in self.get_params().items() if name not in own},
+            **{
+                name: value for name, value in self.get_params().items() if name not in not_of_carte
+            },
             "random_state": self.random_state or 0,
             "pretrained_model_path": str(weights),
         }

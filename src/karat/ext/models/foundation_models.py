@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 
 from karat.errors import Declined, DefinitionError, MissingExtra, did_you_mean
 from karat.models.model import HasRequirements, assign_folds, target_kind
-from karat.models.tabular_encoders import TypedColumns
+from karat.models.tables.typed_columns import TypedColumns
 
 #: float32 networks square and sum their input
 LARGEST = 1e15
@@ -28,6 +28,24 @@ LARGEST = 1e15
 BLOCK = 1000
 #: classes encoded as numbers take one context each
 MOST_CONTEXTS = 10
+_WEIGHTS = (
+    'TabPFN\'s weights not found: the model "tabpfn" fetches those of its regressor; get those of '
+    "its classifier with: hf download Prior-Labs/TabPFN-v2-clf tabpfn-v2-classifier.ckpt; "
+    "set the parameter checkpoint (numbers) or classifier (classes) to the file"
+)
+#: no preprocessing: the row hash and components that TabPFN adds differ between contexts
+_PLAIN = {
+    "FINGERPRINT_FEATURE": False,
+    "PREPROCESS_TRANSFORMS": [
+        {"name": "none", "categorical_name": "numeric", "append_original": False}
+    ],
+}
+TABICL_HUB = "jingang/TabICL"
+TABICL_FILES = {
+    "regression": "tabicl-regressor-v2-20260212.ckpt",
+    "classification": "tabicl-classifier-v2-20260212.ckpt",
+}
+_BACKENDS = ("tabicl", "tabpfn", "tabfm")
 
 
 @dataclass(frozen=True)
@@ -99,12 +117,12 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         """Return the parameters and the version of the package."""
         return f"{sorted(self.get_params().items())!r} {metadata.version(self.package)}"
 
-    def fit(self, items: pd.DataFrame, y: Any = None) -> ContextEncoder:
+    def fit(self, items: pd.DataFrame, y: np.ndarray | None = None) -> ContextEncoder:
         """Fit the columns and the context."""
         self._fit(items, y)
         return self
 
-    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: pd.DataFrame, y: np.ndarray | None = None) -> np.ndarray:
         """Fit, and embed the rows; those of the context are embedded out of fold."""
         rows, target, in_context = self._fit(items, y)
         if target is None or self.folds == 0:
@@ -118,7 +136,7 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         )
         for fold in range(folds):
             train, test = inside[fold_of != fold], inside[fold_of == fold]
-            contexts = [self._context(rows[train], each[train]) for each in targets]
+            contexts = [self._context(rows[train], one_target[train]) for one_target in targets]
             pieces.append((test, self._embed(contexts, rows[test])))
         embeddings = np.empty((len(rows), pieces[0][1].shape[1]), dtype=np.float32)
         for chosen, values in pieces:
@@ -137,7 +155,9 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
             tags.target_tags.required = False
         return tags
 
-    def _fit(self, items: pd.DataFrame, y: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    def _fit(
+        self, items: pd.DataFrame, y: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Return the rows as numbers, their targets, and a mask of the rows in the context."""
         self.check_installed()
         target = None if y is None else np.asarray(y)
@@ -150,7 +170,9 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
             self.contexts_ = self._column_contexts(rows[chosen])
         else:
             targets = self._targets(target)
-            self.contexts_ = [self._context(rows[chosen], each[chosen]) for each in targets]
+            self.contexts_ = [
+                self._context(rows[chosen], one_target[chosen]) for one_target in targets
+            ]
         if all(context.fitted is None for context in self.contexts_):
             raise Declined("the training rows are constant")
         return rows, target, chosen
@@ -211,7 +233,7 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
     def _joined(self, context: FittedContext, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of one context; zeros if its target is constant."""
         if context.fitted is None:
-            useful = next(each for each in self.contexts_ if each.fitted is not None)
+            useful = next(other for other in self.contexts_ if other.fitted is not None)
             return np.zeros_like(self._joined(useful, rows))
         seen = rows if context.without is None else np.delete(rows, context.without, axis=1)
         blocks = [
@@ -272,26 +294,12 @@ def _clipped(rows: np.ndarray) -> np.ndarray:
     return np.clip(np.asarray(rows, dtype=np.float64), -LARGEST, LARGEST)
 
 
-_WEIGHTS = (
-    'TabPFN\'s weights not found: the model "tabpfn" fetches those of its regressor; get those of '
-    "its classifier with: hf download Prior-Labs/TabPFN-v2-clf tabpfn-v2-classifier.ckpt; "
-    "set the parameter checkpoint (numbers) or classifier (classes) to the file"
-)
-#: no preprocessing: the row hash and components that TabPFN adds differ between contexts
-_PLAIN = {
-    "FINGERPRINT_FEATURE": False,
-    "PREPROCESS_TRANSFORMS": [
-        {"name": "none", "categorical_name": "numeric", "append_original": False}
-    ],
-}
-
-
 def weight_files(
     name: str, checkpoint: str | None, classifier: str | None, help: str = ""
 ) -> dict[str, Path]:
     """Return the given weight files by kind of target; raise Declined if one does not exist."""
-    given = {"regression": checkpoint, "classification": classifier}
-    files = {kind: Path(path) for kind, path in given.items() if path is not None}
+    checkpoints = {"regression": checkpoint, "classification": classifier}
+    files = {kind: Path(path) for kind, path in checkpoints.items() if path is not None}
     for path in files.values():
         if not path.is_file():
             raise Declined(f"{name} weights not found: {path}{help}")
@@ -432,14 +440,6 @@ def tabpfn_estimator(owner: Any, kind: str, **options: Any) -> Any:
     )
 
 
-TABICL_HUB = "jingang/TabICL"
-TABICL_FILES = {
-    "regression": "tabicl-regressor-v2-20260212.ckpt",
-    "classification": "tabicl-classifier-v2-20260212.ckpt",
-}
-_BACKENDS = ("tabicl", "tabpfn", "tabfm")
-
-
 @dataclass(eq=False, repr=False)
 class TabICLEncoder(ContextEncoder):
     """TabICL's row representation, before its in-context learning layers.
@@ -502,13 +502,13 @@ def tabicl_weights(checkpoint: str | None, classifier: str | None) -> dict[str, 
     if checkpoint is None and classifier is None:
         from huggingface_hub import try_to_load_from_cache
 
-        found = {k: try_to_load_from_cache(TABICL_HUB, f) for k, f in TABICL_FILES.items()}
-        missing = [TABICL_FILES[k] for k, path in found.items() if not isinstance(path, str)]
+        cached = {k: try_to_load_from_cache(TABICL_HUB, f) for k, f in TABICL_FILES.items()}
+        missing = [TABICL_FILES[k] for k, path in cached.items() if not isinstance(path, str)]
         if missing:
             raise Declined(
                 f"TabICL's weights not found: hf download {TABICL_HUB} {' '.join(missing)}"
             )
-        checkpoint, classifier = str(found["regression"]), str(found["classification"])
+        checkpoint, classifier = str(cached["regression"]), str(cached["classification"])
     return weight_files("TabICL", checkpoint, classifier)
 
 
@@ -592,9 +592,9 @@ class TfmContext:
         named, files = f"{self.model}/{self.weights}", {}
         if self.model == "tabicl":
             named, files = self.model, {"model_path": self.weights, "allow_auto_download": False}
-        made = TabularEmbedder(named, aggregate="none", **files, **self.options)
+        embedder = TabularEmbedder(named, aggregate="none", **files, **self.options)
         if target.dtype.kind == "f":
             # it treats integers as classes; the networks standardize the target anyway
             target = (target - target.mean()) / (target.std() * np.sqrt(2))
-        self.embedder_ = made.fit(rows, target)
+        self.embedder_ = embedder.fit(rows, target)
         return self

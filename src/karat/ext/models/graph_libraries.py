@@ -14,7 +14,7 @@ from glob import escape
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,10 +22,17 @@ from karat.errors import ContractError, DataError, MissingExtra
 from karat.models.pickled_files import TRAINED
 from karat.models.text_encoders import average_words
 from karat.models.vector_files import VectorFile, VectorLookup
-from karat.models.vector_text import strip_angle_brackets
+from karat.models.vectors.vector_names import strip_angle_brackets
+
+if TYPE_CHECKING:
+    from pykeen.models import Model
+    from pykeen.nn import Representation
+    from pykeen.triples import TriplesFactory
 
 
-def pykeen_vectors(model: Any, factory: Any, representation: int | None = None) -> VectorLookup:
+def pykeen_vectors(
+    model: Model, factory: TriplesFactory, representation: int | None = None
+) -> VectorLookup:
     """Return the vectors of a trained PyKEEN model by the entity names of its triples factory.
 
     Several representations per entity are concatenated, unless ``representation`` selects one by
@@ -45,7 +52,7 @@ def pykeen_vectors(model: Any, factory: Any, representation: int | None = None) 
                 f"{type(model).__name__}, got {representation}."
             )
         representations = [representations[representation]]
-    matrix = np.hstack([_entity_matrix(each) for each in representations])
+    matrix = np.hstack([_entity_matrix(part) for part in representations])
     if len(matrix) <= max(indices.values()):
         raise ContractError(
             f"{type(model).__name__} has {len(matrix)} entity vectors, but the triples factory has "
@@ -55,7 +62,7 @@ def pykeen_vectors(model: Any, factory: Any, representation: int | None = None) 
     return VectorLookup(names, matrix[list(indices.values())])
 
 
-def _entity_matrix(representation: Any) -> np.ndarray:
+def _entity_matrix(representation: Representation) -> np.ndarray:
     """Return one row of real numbers per entity, computed without dropout."""
     training = representation.training
     representation.eval()
@@ -65,7 +72,7 @@ def _entity_matrix(representation: Any) -> np.ndarray:
     return np.hstack([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
 
 
-def pykeen_result(thing: Any) -> VectorLookup | None:
+def pykeen_result(thing: object) -> VectorLookup | None:
     """Return the vectors of a PyKEEN pipeline result, or None for any other object."""
     # only stored attributes: a property of an unknown object may raise anything
     attributes = getattr(thing, "__dict__", {})
@@ -201,13 +208,13 @@ class GensimFile(PickledVectors):
         from gensim.utils import SaveLoad
 
         path = self.files()[0]
-        known = keyed_vectors(SaveLoad.load(str(path)))
-        if known is None:
+        vectors = keyed_vectors(SaveLoad.load(str(path)))
+        if vectors is None:
             raise DataError(f"{path} contains neither gensim KeyedVectors nor a model with them.")
-        return VectorLookup([strip_angle_brackets(str(name)) for name in known[0]], known[1])
+        return VectorLookup([strip_angle_brackets(str(name)) for name in vectors[0]], vectors[1])
 
 
-def keyed_vectors(thing: Any) -> tuple[list[Any], np.ndarray] | None:
+def keyed_vectors(thing: object) -> tuple[list[Any], np.ndarray] | None:
     """Return names and vectors of gensim KeyedVectors or of a model that has them, or None."""
     keyed = getattr(thing, "wv", thing)  # Word2Vec has KeyedVectors in wv
     if not (hasattr(keyed, "key_to_index") and hasattr(keyed, "vectors")):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from karat.ext.models.graph_libraries import keyed_vectors
 from karat.ext.models.sentence_models import (
@@ -14,12 +13,12 @@ from karat.ext.models.sentence_models import (
 from karat.models.text_encoders import WordVectors
 
 
-def sentence_transformer(thing: Any) -> SentenceTransformerObject | None:
+def sentence_transformer(thing: object) -> SentenceTransformerObject | None:
     """Return the encoder of a SentenceTransformer, or None for any other object."""
     return SentenceTransformerObject(thing) if is_sentence_transformer(thing) else None
 
 
-def gensim_vectors(thing: Any) -> WordVectors | None:
+def gensim_vectors(thing: object) -> WordVectors | None:
     """Return the encoder of vectors of gensim, or None for any other object."""
     keyed = keyed_vectors(thing)
     return None if keyed is None else WordVectors(*keyed)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from karat.core.files import PACKAGE_PREFIX, package_file
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, did_you_mean
 from karat.models.model import PackagedEncoder, TextEncoder, torch_threads
 from karat.models.prompts import ROLE_PROMPTS, Prompts, read_saved_json
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 _LIBRARY = "sentence_transformers"
 
@@ -32,13 +35,15 @@ POOL_CHUNK = 2048
 SPECIAL = 8
 #: texts of up to this many bytes are over no model's limit
 SHORT = 100
+_CUDA = "CUDAExecutionProvider"
+_DEVICES = ("auto", "cpu", "cuda")
 
 
 def saved_dimension(folder: Path) -> int | None:
     """Return the width of a saved SentenceTransformer's vectors if its last module pools tokens."""
     modules = [
-        (each["type"].rpartition(".")[2], each["path"])
-        for each in read_saved_json(folder / "modules.json", [])
+        (module["type"].rpartition(".")[2], module["path"])
+        for module in read_saved_json(folder / "modules.json", [])
     ]
     last = [path for kind, path in modules if kind != "Normalize"][-1:]
     if not last or ("Pooling", last[0]) not in modules:
@@ -49,7 +54,7 @@ def saved_dimension(folder: Path) -> int | None:
     return width if len(modes) == 1 and isinstance(width, int) else None
 
 
-def check_prompt(prompt: Any) -> None:
+def check_prompt(prompt: object) -> None:
     """Raise a DefinitionError unless a prompt is a text, or texts by role."""
     texts = prompt.values() if isinstance(prompt, Mapping) else [prompt]
     if prompt is not None and not all(isinstance(text, str) for text in texts):
@@ -59,10 +64,10 @@ def check_prompt(prompt: Any) -> None:
         )
 
 
-def check_devices(devices: Any, device: str) -> None:
+def check_devices(devices: object, device: str) -> None:
     """Raise a DefinitionError unless devices are a list of numbers and names."""
     numbers = isinstance(devices, list | tuple) and all(
-        isinstance(each, str) or (type(each) is int and each >= 0) for each in devices
+        isinstance(entry, str) or (type(entry) is int and entry >= 0) for entry in devices
     )
     if not numbers:
         raise DefinitionError(
@@ -84,19 +89,21 @@ def _hidden_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def encode_in_role(model: Any, texts: list[str], role: str, prompt: str, **options: Any) -> Any:
+def encode_in_role(
+    model: SentenceTransformer, texts: list[str], role: str, prompt: str, **options: Any
+) -> Any:
     """Return the vectors of a SentenceTransformer, by its own method for queries or documents."""
-    own = (
+    method = (
         f"encode_{role}" if role in ROLE_PROMPTS and hasattr(model, f"encode_{role}") else "encode"
     )
-    return getattr(model, own)(texts, prompt=prompt, show_progress_bar=False, **options)
+    return getattr(model, method)(texts, prompt=prompt, show_progress_bar=False, **options)
 
 
 def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def count_over_limit(model: Any, texts: Sequence[Any], prompt: str = "") -> int:
+def count_over_limit(model: SentenceTransformer, texts: Sequence[Any], prompt: str = "") -> int:
     """Return how many texts have more tokens than a SentenceTransformer reads.
 
     The texts of a CrossEncoder are pairs.
@@ -107,10 +114,10 @@ def count_over_limit(model: Any, texts: Sequence[Any], prompt: str = "") -> int:
         return 0
     whole = [prompt + text if isinstance(text, str) else text for text in texts]
     # a token has at least one byte, and special tokens are few
-    long = [each for each in whole if _bytes("".join(each)) > limit - SPECIAL]
+    long = [text for text in whole if _bytes("".join(text)) > limit - SPECIAL]
     options = {"truncation": False, "padding": False, "verbose": False}
-    found = tokenizer(long, **options)["input_ids"] if long else ()
-    return sum(len(ids) > limit for ids in found)
+    token_ids = tokenizer(long, **options)["input_ids"] if long else ()
+    return sum(len(ids) > limit for ids in token_ids)
 
 
 def model_folder(name: str) -> Path | None:
@@ -210,7 +217,9 @@ class SentenceTransformerEncoder(PackagedEncoder):
         """Return the running pool of processes; it ends with this object."""
         if not hasattr(self, "_stop_pool"):
             model = self._loaded()
-            devices = [f"cuda:{each}" if isinstance(each, int) else each for each in self.devices]
+            devices = [
+                f"cuda:{device}" if isinstance(device, int) else device for device in self.devices
+            ]
             with _hidden_main():
                 self._processes = model.start_multi_process_pool(devices)
             stop = type(model).stop_multi_process_pool
@@ -266,9 +275,9 @@ class SentenceTransformerEncoder(PackagedEncoder):
             raise Declined(self.load_error_)
         if not hasattr(self, "model_"):
             self.check_installed()
-            given = (self.name, "cpu" if self.devices else self.device, self.revision)
+            arguments = (self.name, "cpu" if self.devices else self.device, self.revision)
             try:
-                self.model_ = load_model("SentenceTransformer", *given)
+                self.model_ = load_model("SentenceTransformer", *arguments)
             except Declined as error:
                 self.load_error_: str = str(error)
                 raise
@@ -311,13 +320,13 @@ class SentenceTransformerObject(TextEncoder):
         return sentence_transformer_hash(self.model)
 
 
-def is_sentence_transformer(thing: Any) -> bool:
+def is_sentence_transformer(thing: object) -> bool:
     """Return whether an object is a SentenceTransformer."""
     kind = type(thing)
     return kind.__name__ == "SentenceTransformer" and kind.__module__.startswith(_LIBRARY)
 
 
-def sentence_transformer_hash(model: Any) -> str:
+def sentence_transformer_hash(model: SentenceTransformer) -> str:
     """Return a hash of everything the vectors of a SentenceTransformer depend on.
 
     Its pickle changes with every use. Raise TypeError for components of other libraries, whose
@@ -338,7 +347,7 @@ def sentence_transformer_hash(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _settings(model: Any, modules: list[Any]) -> str:
+def _settings(model: SentenceTransformer, modules: list[Any]) -> str:
     named = ("max_seq_length", "prompts", "default_prompt_name", "truncate_dim")
     networks = [part.auto_model for part in modules if hasattr(part, "auto_model")]
     configs = [network.config.to_dict() for network in networks]
@@ -347,7 +356,9 @@ def _settings(model: Any, modules: list[Any]) -> str:
         "device": model.device.type,
         "parts": [(type(part).__qualname__, part.get_config_dict()) for part in modules],
         # the path of a network does not matter
-        "configs": [{k: v for k, v in each.items() if k != "_name_or_path"} for each in configs],
+        "configs": [
+            {k: v for k, v in config.items() if k != "_name_or_path"} for config in configs
+        ],
         "tokenizer": _tokenizer(model.tokenizer),
     }
     return json.dumps(facts, sort_keys=True, default=str)
@@ -360,10 +371,6 @@ def _tokenizer(tokenizer: Any) -> list[Any]:
     if hasattr(tokenizer, "backend_tokenizer"):
         facts.update(padding=None, truncation=None)
     return [facts, *sides]
-
-
-_CUDA = "CUDAExecutionProvider"
-_DEVICES = ("auto", "cpu", "cuda")
 
 
 @dataclass(eq=False, repr=False)
@@ -474,13 +481,13 @@ class OnnxEncoder(PackagedEncoder):
 
     def _means(self, texts: list[str]) -> np.ndarray:
         read = self.tokenizer_.encode_batch(texts)
-        mask = np.zeros((len(read), max(len(each.ids) for each in read)), dtype=np.int64)
+        mask = np.zeros((len(read), max(len(tokens.ids) for tokens in read)), dtype=np.int64)
         ids, kinds = np.zeros_like(mask), np.zeros_like(mask)
-        for row, each in enumerate(read):
-            width = len(each.ids)
-            ids[row, :width], kinds[row, :width], mask[row, :width] = each.ids, each.type_ids, 1
+        for row, tokens in enumerate(read):
+            width = len(tokens.ids)
+            ids[row, :width], kinds[row, :width], mask[row, :width] = tokens.ids, tokens.type_ids, 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
-        names = [each.name for each in self.session_.get_inputs()]
+        names = [node.name for node in self.session_.get_inputs()]
         if unknown := [name for name in names if name not in inputs]:
             raise ContractError(f"{self.model} has the unsupported input {unknown[0]}.")
         layer = self.session_.run(None, {name: inputs[name] for name in names})[0]

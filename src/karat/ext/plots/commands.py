@@ -28,7 +28,7 @@ from karat.cli.options import SETTINGS, option, pool_option, repeatable, run_fol
 @option("--missing RULE", "How to count missing scores, see karat leaderboard.", default="worst")
 @option("--group NAME", "Plot this group of models that share tasks.  [default: a file for each]")
 @pool_option
-def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
+def plot(kind: str, runs: tuple[Path, ...], output: str | None, **options: Any) -> None:
     """Plot runs as an SVG, PDF or PNG file.
 
     KIND is board, heatmap, cd (critical differences), curves, strip, bars, pareto,
@@ -43,5 +43,5 @@ def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) ->
     """
     from karat.ext.plots.figures import save_plot
 
-    for path in save_plot(list(runs), kind, output, **given):
+    for path in save_plot(list(runs), kind, output, **options):
         click.echo(path)

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from karat.results.run import Runs
+
 #: file formats and their options, which remove metadata so that files are reproducible
 FORMATS: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": None}},
@@ -78,6 +80,31 @@ _SETTINGS: Any = {
     "legend.frameon": False,
     "legend.fontsize": 8,
 }
+#: what the leaderboard of two to five tasks shows first, with an interval
+DIFFERENCE = "difference"
+#: ratings and their axis labels
+RATINGS = {
+    "rank": "mean rank, 1 is best",
+    "elo": "Elo",
+    "borda": "Borda points",
+    "wins": "win rate",
+    "score": "normalized score, mean",
+    "median": "normalized score, median",
+    DIFFERENCE: "difference to the first model on common tasks",
+}
+MAX_MODELS = 40
+CD_MAX_MODELS = 24
+OVER = ("severity", "epoch")
+#: with at most this many columns, scores are written into the cells
+MAX_WRITTEN = 12
+#: with at most this many tasks, scores are written at the ends of the scales
+PARALLEL_MAX_WRITTEN = 10
+#: with more models than this, only those of the front are labeled
+MAX_NAMED = 15
+SIZE = (WIDTH, 4.2)
+COSTS = {"seconds": "time, seconds", "memory_mb": "highest memory, MB"}
+#: kinds that do not accept ``value``
+WITHOUT_VALUE = {"heatmap", "cd", "strip", "bars", "parallel"}
 
 
 class Plot:
@@ -192,9 +219,9 @@ def name_rows(axes: Axes, names: list[str], grid: bool = True) -> None:
         axes.set_axisbelow(True)
 
 
-def line_style(place: int) -> tuple[str, str]:
+def line_style(index: int) -> tuple[str, str]:
     """Return the color and the dash of the line with this index."""
-    return COLORS[place % len(COLORS)], DASHES[place // len(COLORS) % len(DASHES)]
+    return COLORS[index % len(COLORS)], DASHES[index // len(COLORS) % len(DASHES)]
 
 
 def note(figure: Figure, *sentences: str) -> None:
@@ -220,7 +247,7 @@ class PlotOptions:
 
 
 def _tasks_of(cells: Cells, group: ModelGroup) -> list[str]:
-    return [cells.tasks[place] for place in group.tasks]
+    return [cells.tasks[number] for number in group.tasks]
 
 
 class PlotData:
@@ -228,7 +255,7 @@ class PlotData:
 
     def __init__(
         self,
-        runs: Any,
+        runs: Runs,
         tasks: Iterable[str] | Mapping[str, str] | None,
         missing: str,
         group: str | None = None,
@@ -245,13 +272,13 @@ class PlotData:
     @cached_property
     def given(self) -> Gathered:
         """The gathered runs, restricted to the selected tasks and one group of models."""
-        given = gather_scores(self.runs, self.pool)
+        gathered = gather_scores(self.runs, self.pool)
         if self.wanted is not None:
-            given = given.only(self.wanted)
-        cells = make_cells(given, given.chosen({}))
-        groups = connected(given, cells)
+            gathered = gathered.only(self.wanted)
+        cells = make_cells(gathered, gathered.chosen({}))
+        groups = connected(gathered, cells)
         if self.wanted is not None and self.group is None and len(groups) > 1:
-            parts = (", ".join(map(short, _tasks_of(cells, each))) for each in groups.values())
+            parts = (", ".join(map(short, _tasks_of(cells, group))) for group in groups.values())
             raise DefinitionError(
                 f"the models of these tasks cannot be compared: plot {' or '.join(parts)}, or "
                 f"choose a group: {', '.join(groups)}."
@@ -261,10 +288,10 @@ class PlotData:
             hint = did_you_mean(name, groups) or f" There are: {', '.join(groups)}."
             raise DefinitionError(f'there is no group "{name}" of models.{hint}')
         if len(groups) == 1:
-            return given
+            return gathered
         self.title = name.capitalize()
         part = cells.only(groups[name].tasks, groups[name].models)
-        return given.of_models(part.models).only(dict.fromkeys(part.tasks, ""))
+        return gathered.of_models(part.models).only(dict.fromkeys(part.tasks, ""))
 
     def board(self, columns: list[str] | None = None) -> pd.DataFrame:
         """Return the leaderboard over all tasks, best model first."""
@@ -303,31 +330,16 @@ class PlotData:
         return np.asarray(wide.reindex(index=list(models), columns=list(tasks)).to_numpy())
 
 
-def cut(shown: int, of: int, what: str, which: str = "best") -> str:
+def cut(kept_count: int, of: int, what: str, which: str = "best") -> str:
     """Return a note about what a plot leaves out, or an empty text.
 
     >>> cut(40, 100, "models"), cut(3, 3, "models")
     ('Shown: the 40 best of 100 models.', '')
     """
-    return f"Shown: the {shown} {which} of {of} {what}." if shown < of else ""
+    return f"Shown: the {kept_count} {which} of {of} {what}." if kept_count < of else ""
 
 
 # -- kinds of plots ---------------------------------------------------------------------------
-
-
-#: what the leaderboard of two to five tasks shows first, with an interval
-DIFFERENCE = "difference"
-#: ratings and their axis labels
-RATINGS = {
-    "rank": "mean rank, 1 is best",
-    "elo": "Elo",
-    "borda": "Borda points",
-    "wins": "win rate",
-    "score": "normalized score, mean",
-    "median": "normalized score, median",
-    DIFFERENCE: "difference to the first model on common tasks",
-}
-MAX_MODELS = 40
 
 
 def board(data: PlotData, options: PlotOptions) -> Plot:
@@ -339,10 +351,10 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     few_tasks = whole.attrs["separation"].get("by") == THESE_TASKS
     value = _rating(options.value or (DIFFERENCE if few_tasks else "rank"))
     whole = whole if value in whole else data.board([value])
-    shown = whole[whole[value].notna()]
+    rated = whole[whole[value].notna()]
     by_rank = value in ("rank", DIFFERENCE)
-    ordered = shown if by_rank else shown.sort_values(value, ascending=False, kind="stable")
-    if not len(shown):
+    ordered = rated if by_rank else rated.sort_values(value, ascending=False, kind="stable")
+    if not len(rated):
         raise DataError(
             f"no model has a value of {value}: there are too few tasks, or too few wins and "
             "losses. Plot another value, such as rank."
@@ -362,7 +374,7 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
         reference = whole.attrs["these_tasks"].get("reference", "the first model")
         axes.set_xlabel(RATINGS[value].replace("the first model", cut_name(reference)))
         axes.axvline(0, color=FAINT, lw=0.8, zorder=0)
-    note(figure, *_board_sentences(whole, rows, value), cut(len(rows), len(shown), "models"))
+    note(figure, *_board_sentences(whole, rows, value), cut(len(rows), len(rated), "models"))
     return Plot(figure, f"leaderboard: {RATINGS[value]}")
 
 
@@ -370,7 +382,7 @@ def _board_sentences(whole: pd.DataFrame, rows: pd.DataFrame, value: str) -> lis
     """Return what the lines, letters and colors of a leaderboard mean."""
     tested = whole.attrs["separation"]
     few_tasks = tested.get("by") == THESE_TASKS
-    known = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
+    has_intervals = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
     lines = "Lines are 95 % intervals over tasks."
     if value == DIFFERENCE:
         lines = "Lines are 95 % intervals on these tasks, for all pairs of models together."
@@ -380,7 +392,7 @@ def _board_sentences(whole: pd.DataFrame, rows: pd.DataFrame, value: str) -> lis
     gray = any(model in whole.attrs["few"] for model in rows.index)
     return [
         f"{count(whole.attrs['missing']['tasks'], 'task')}.",
-        lines if known else "",
+        lines if has_intervals else "",
         letters if any(rows["tie"]) else why,
         OTHER_TASKS if few_tasks else "",
         "Gray: ranked on few tasks." if gray else "",
@@ -394,15 +406,12 @@ def _rating(name: str) -> str:
     return name
 
 
-def _write_letters(axes: Any, letters: list[str]) -> None:
+def _write_letters(axes: Axes, letters: list[str]) -> None:
     """Write the letters of ties to the right of the rows."""
     side = axes.secondary_yaxis("right")
     side.set_yticks(range(len(letters)), letters, fontsize=8)
     side.tick_params(length=0)
     side.spines["right"].set_visible(False)
-
-
-CD_MAX_MODELS = 24
 
 
 @dataclass(frozen=True)
@@ -424,17 +433,17 @@ class Tested:
 
 def cd(data: PlotData, options: PlotOptions) -> Plot:
     """Plot the mean ranks and the cliques of models that do not differ, as the letters say."""
-    found = tested(data)
-    if len(found.models) < 2:
+    tests = tested(data)
+    if len(tests.models) < 2:
         raise DataError(
             "a critical-difference diagram needs at least two models with a common task."
         )
-    shown = min(len(found.models), options.models(CD_MAX_MODELS))
-    half = -(-shown // 2)
-    bars = _bars(found, shown)
+    drawn = min(len(tests.models), options.models(CD_MAX_MODELS))
+    half = -(-drawn // 2)
+    bars = _bars(tests, drawn)
     depth = 0.9 + 0.6 * len({row for row, _ in bars}) + half
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.5 + 0.2 * depth))
-    ranks = found.ranks[:shown]
+    ranks = tests.ranks[:drawn]
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
     for row, inside in bars:
@@ -443,12 +452,12 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
         # a bar may pass a model that is not in the clique
         axes.plot(inside, level, "o", color="black", ms=5)
     edges = low - 0.05 * (high - low), high + 0.05 * (high - low)
-    for place, name in enumerate(found.models[:shown]):
-        on_left = place < half
-        y = depth - half + 0.4 + (place if on_left else shown - 1 - place)
-        _name(axes, name, ranks[place], y, edges[not on_left])
-    left_out = f"Left out for too few tasks: {count(found.few, 'model')}." if found.few else ""
-    note(figure, *_sentences(found), left_out, cut(shown, len(found.models), "models"))
+    for number, name in enumerate(tests.models[:drawn]):
+        on_left = number < half
+        y = depth - half + 0.4 + (number if on_left else drawn - 1 - number)
+        _name(axes, name, ranks[number], y, edges[not on_left])
+    left_out = f"Left out for too few tasks: {count(tests.few, 'model')}." if tests.few else ""
+    note(figure, *_sentences(tests), left_out, cut(drawn, len(tests.models), "models"))
     return Plot(figure, "critical differences of mean ranks")
 
 
@@ -471,22 +480,22 @@ def tested(data: PlotData) -> Tested:
     return Tested(models, mean[best], tests.cliques, tests, *facts)
 
 
-def _bars(found: Tested, shown: int) -> list[tuple[int, list[float]]]:
+def _bars(tests: Tested, count: int) -> list[tuple[int, list[float]]]:
     """Return row and ranks of the bar of every clique; bars of one row do not overlap."""
     ends: list[float] = []
     bars = []
-    for clique in found.cliques:
-        inside = [float(found.ranks[model]) for model in clique if model < shown]
+    for clique in tests.cliques:
+        inside = [float(tests.ranks[model]) for model in clique if model < count]
         if len(inside) < 2:
             continue
-        left, right = min(inside), max(inside)
-        row = next((i for i, end in enumerate(ends) if end < left - 0.02), len(ends))
-        ends[row : row + 1] = [right]
+        start, end_of_bar = min(inside), max(inside)
+        row = next((i for i, end in enumerate(ends) if end < start - 0.02), len(ends))
+        ends[row : row + 1] = [end_of_bar]
         bars.append((row, inside))
     return bars
 
 
-def _axis(axes: Any, low: float, high: float, depth: float) -> None:
+def _axis(axes: Axes, low: float, high: float, depth: float) -> None:
     axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     axes.set_ylim(depth + 0.2, -0.1)
     axes.spines[["left", "bottom"]].set_visible(False)
@@ -500,35 +509,34 @@ def _axis(axes: Any, low: float, high: float, depth: float) -> None:
     axes.set_xlabel("mean rank, 1 is best")
 
 
-def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
+def _name(axes: Axes, name: str, rank: float, row: float, edge: float) -> None:
     """Draw the line from a rank on the axis to the name of the model at the edge."""
     axes.plot([rank, rank, edge], [0, row, row], color=COLORS[0], lw=0.8)
-    left = edge < rank
-    text = f"{cut_name(name)}  {rank:.2f}" if left else f"{rank:.2f}  {cut_name(name)}"
-    ha, away = ("right", -3) if left else ("left", 3)
-    place: Any = {"textcoords": "offset points", "ha": ha, "va": "center"}
-    axes.annotate(text, (edge, row), (away, 0), fontsize=8, annotation_clip=False, **place)
+    on_left = edge < rank
+    text = f"{cut_name(name)}  {rank:.2f}" if on_left else f"{rank:.2f}  {cut_name(name)}"
+    ha, away = ("right", -3) if on_left else ("left", 3)
+    placement: Any = {"textcoords": "offset points", "ha": ha, "va": "center"}
+    axes.annotate(text, (edge, row), (away, 0), fontsize=8, annotation_clip=False, **placement)
 
 
-def _sentences(found: Tested) -> list[str]:
+def _sentences(tested_models: Tested) -> list[str]:
     """Return the test of all models, and that of pairs."""
-    tests, first = found.tests, ""
-    if not np.isnan(tests.p) and not found.these_tasks:  # that test is about other tasks
+    tests, first = tested_models.tests, ""
+    if not np.isnan(tests.p) and not tested_models.these_tasks:  # that test is about other tasks
         p = f"p {tests.p:.2g}" if tests.p >= 1e-4 else "p below 0.0001"
         first = f"{tests.omnibus}: chi-square {tests.statistic:.1f}, {p}, {tests.tasks} tasks."
     if not tests.test:
-        return [first, f"Pairs are not tested: {found.why}."]
-    where = " on average over these tasks" if found.these_tasks else ""
+        return [first, f"Pairs are not tested: {tested_models.why}."]
+    where = " on average over these tasks" if tested_models.these_tasks else ""
     return [
         first,
         f"Dots on a bar are models that do not differ significantly{where} ({tests.test}, level "
         f"{tests.alpha:g}).",
-        OTHER_TASKS if found.these_tasks else "",
+        OTHER_TASKS if tested_models.these_tasks else "",
     ]
 
 
 CURVES_MAX_MODELS, MAX_PANELS = 8, 9
-OVER = ("severity", "epoch")
 
 
 def curves(data: PlotData, options: PlotOptions) -> Plot:
@@ -549,7 +557,7 @@ def curves(data: PlotData, options: PlotOptions) -> Plot:
         axes.tick_params(labelsize=7)
     from matplotlib.lines import Line2D
 
-    styles: Any = [line_style(place) for place in range(len(models))]
+    styles: Any = [line_style(number) for number in range(len(models))]
     handles = [Line2D([], [], color=c, linestyle=d, marker="o", ms=3) for c, d in styles]
     figure.legend(handles, [cut_name(m) for m in models], loc="outside upper left", ncols=4)
     note(
@@ -570,13 +578,13 @@ def _title(rows: pd.DataFrame) -> str:
     return f"{cut_name(first['task'], 18)}{what}  {cut_name(label)}"
 
 
-def draw_lines(axes: Any, rows: pd.DataFrame, models: list[str], over: str) -> None:
+def draw_lines(axes: Axes, rows: pd.DataFrame, models: list[str], over: str) -> None:
     """Plot the line and the band of every model."""
-    for place, model in enumerate(models):
+    for number, model in enumerate(models):
         line = rows[rows["model"] == model]
         if not len(line):
             continue
-        color, dash = line_style(place)
+        color, dash = line_style(number)
         spread = line["std"].fillna(0.0)
         axes.plot(
             line[over], line["mean"], dash, marker="o", ms=3, color=color, label=cut_name(model)
@@ -599,11 +607,11 @@ def _curves_of(data: PlotData, over: str | None) -> tuple[str, pd.DataFrame]:
                 raise
     if len(table) and data.wanted is not None:
         metrics = data.given.metrics
-        found = {
+        curves = {
             name: severity_curves(data.runs, metric=name, pool=data.pool)
             for name in metrics.values()
         }
-        table = pd.concat([found[m][found[m]["task"] == task] for task, m in metrics.items()])
+        table = pd.concat([curves[m][curves[m]["task"] == task] for task, m in metrics.items()])
     by_severity = len(table) > 0
     table = table if by_severity else learning_curves(data.runs, data.pool)
     if not len(table):
@@ -620,8 +628,6 @@ def _curves_of(data: PlotData, over: str | None) -> tuple[str, pd.DataFrame]:
 
 
 HEATMAP_MAX_MODELS, MAX_TASKS = 40, 40
-#: with at most this many columns, scores are written into the cells
-MAX_WRITTEN = 12
 
 
 def heatmap(data: PlotData, options: PlotOptions) -> Plot:
@@ -659,7 +665,7 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
 
 
 def _write(
-    axes: Any, data: PlotData, models: list[str], tasks: list[str], share: np.ndarray
+    axes: Axes, data: PlotData, models: list[str], tasks: list[str], share: np.ndarray
 ) -> None:
     """Write the scores into the cells, or a sign for a missing one."""
     scores = data.table("score", models, tasks)
@@ -707,7 +713,7 @@ def _panels(data: PlotData, options: PlotOptions, draw: Draw, text: str) -> Any:
     return figure
 
 
-def _dots(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
+def _dots(axes: Axes, data: PlotData, task: str, models: list[str]) -> None:
     cells = data.cells
     t = cells.tasks.index(task)
     folds = cells.folds[t] if cells.higher[t] else -cells.folds[t]
@@ -720,7 +726,7 @@ def _dots(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
             axes.plot([mean, mean], [row - 0.35, row + 0.35], color=COLORS[1], lw=1.5)
 
 
-def _means(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
+def _means(axes: Axes, data: PlotData, task: str, models: list[str]) -> None:
     table = {
         name: data.table(name, models, [task])[:, 0].astype(float)
         for name in ("score", "score_low", "score_high")
@@ -737,8 +743,6 @@ def _means(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
 
 
 PARALLEL_MAX_MODELS, PARALLEL_MAX_TASKS = 8, 40
-#: with at most this many tasks, scores are written at the ends of the scales
-PARALLEL_MAX_WRITTEN = 10
 
 
 def parallel(data: PlotData, options: PlotOptions) -> Plot:
@@ -772,7 +776,7 @@ def parallel(data: PlotData, options: PlotOptions) -> Plot:
     return Plot(figure, "normalized scores over tasks")
 
 
-def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
+def _columns(axes: Axes, data: PlotData, tasks: list[str]) -> None:
     """Label the tasks, with the scores at both ends if there is room."""
     axes.vlines(range(len(tasks)), 0, 1, color="#CCCCCC", lw=0.6, zorder=0)
     scores = data.table("score", data.cells.models, tasks).astype(float)
@@ -783,8 +787,8 @@ def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
         worst, best = ends if up else ends[::-1]
         if len(tasks) <= PARALLEL_MAX_WRITTEN:
             for y, score, side, away in ((0, worst, "top", -4), (1, best, "bottom", 4)):
-                place = {"textcoords": "offset points", "ha": "center", "va": side}
-                axes.annotate(rounded(score), (t, y), (0, away), fontsize=6.5, **place)
+                placement: Any = {"textcoords": "offset points", "ha": "center", "va": side}
+                axes.annotate(rounded(score), (t, y), (0, away), fontsize=6.5, **placement)
         labels.append(f"{cut_name(task, 24)}  {data.label(task)}")
     turned = 30 if len(tasks) <= PARALLEL_MAX_WRITTEN else 90
     axes.set_xticks(
@@ -792,12 +796,6 @@ def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
     )
     axes.set_ylabel("normalized score")
     axes.margins(x=0.04, y=0.12)
-
-
-#: with more models than this, only those of the front are labeled
-MAX_NAMED = 15
-SIZE = (WIDTH, 4.2)
-COSTS = {"seconds": "time, seconds", "memory_mb": "highest memory, MB"}
 
 
 def pareto(data: PlotData, options: PlotOptions) -> Plot:
@@ -832,7 +830,7 @@ def pareto(data: PlotData, options: PlotOptions) -> Plot:
     return Plot(figure, f"mean rank against {COSTS.get(cost, cost)}")
 
 
-def logarithmic(axes: Any) -> None:
+def logarithmic(axes: Axes) -> None:
     """Give the x axis a logarithmic scale, with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -843,24 +841,27 @@ def logarithmic(axes: Any) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
 
 
-def label_points(axes: Any, rows: pd.DataFrame, cost: str, quality: str = "rank") -> None:
+def label_points(axes: Axes, rows: pd.DataFrame, cost: str, quality: str = "rank") -> None:
     """Label points, each on a side where its label overlaps no other (in inches)."""
     scale = np.log10 if axes.get_xscale() == "log" else np.asarray
     high = rows[quality].to_numpy() * (-1 if quality == "rank" else 1)
     x, y = _inches(scale(rows[cost]), SIZE[0]), _inches(high, SIZE[1])
     taken: list[tuple[float, float, float, float]] = []
-    for place, name in enumerate(rows.index):
+    for number, name in enumerate(rows.index):
         width = 0.062 * len(cut_name(name))
         sides = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
         boxes = {}
         for right, up in sides:
-            left, low = x[place] - width * (right < 0), y[place] - 0.13 * (up < 0)
-            boxes[right, up] = (left, low, left + width, low + 0.13)
+            x_low, low = x[number] - width * (right < 0), y[number] - 0.13 * (up < 0)
+            boxes[right, up] = (x_low, low, x_low + width, low + 0.13)
         free = (side for side, box in boxes.items() if not any(_overlap(box, o) for o in taken))
         right, up = next(free, sides[0])
         taken.append(boxes[right, up])
-        point = rows[cost].iloc[place], rows[quality].iloc[place]
-        look = {"ha": "left" if right > 0 else "right", "va": "bottom" if up > 0 else "top"}
+        point = rows[cost].iloc[number], rows[quality].iloc[number]
+        look: dict[str, Any] = {
+            "ha": "left" if right > 0 else "right",
+            "va": "bottom" if up > 0 else "top",
+        }
         look |= {"textcoords": "offset points", "color": "#333333"}
         axes.annotate(cut_name(name), point, (4 * right, 3 * up), fontsize=7, **look)
 
@@ -869,7 +870,7 @@ def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
     return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
 
 
-def _inches(values: Any, length: float) -> np.ndarray:
+def _inches(values: np.ndarray, length: float) -> np.ndarray:
     numbers = np.asarray(values, dtype=float)
     spread = np.ptp(numbers)
     return (numbers - numbers.min()) / (spread if spread > 0 else 1) * length * 0.75
@@ -879,8 +880,6 @@ DrawPlot = Callable[[PlotData, PlotOptions], Plot]
 KINDS: dict[str, DrawPlot] = {
     draw.__name__: draw for draw in (board, heatmap, cd, curves, strip, bars, pareto, parallel)
 }
-#: kinds that do not accept ``value``
-WITHOUT_VALUE = {"heatmap", "cd", "strip", "bars", "parallel"}
 
 
 def plot_kinds() -> list[str]:
@@ -889,7 +888,7 @@ def plot_kinds() -> list[str]:
 
 
 def plot(
-    runs: Any,
+    runs: Runs,
     kind: str,
     *,
     tasks: Iterable[str] | Mapping[str, str] | None = None,
@@ -933,11 +932,11 @@ def plot(
     with settings():
         data = PlotData(runs, tasks, missing, group, pool)
         draw_plot: DrawPlot = KINDS.get(kind) or registry.plots.get(kind)
-        made = draw_plot(data, PlotOptions(top, value))
+        drawn = draw_plot(data, PlotOptions(top, value))
         if data.title:
-            made.figure.set_figheight(made.figure.get_figheight() + 0.3)
-            made.figure.suptitle(cut_name(data.title), fontsize=9)
-        return made
+            drawn.figure.set_figheight(drawn.figure.get_figheight() + 0.3)
+            drawn.figure.suptitle(cut_name(data.title), fontsize=9)
+        return drawn
 
 
 def _check_kind(kind: str) -> None:
@@ -958,12 +957,12 @@ def save_plot(
     file = Path(output or f"{kind}.svg")
     _check_kind(kind)
     _check_format(file.suffix.lower().removeprefix("."))
-    given = options.pop("tasks", ())
+    task_options = options.pop("tasks", ())
     gathered = gather_scores(runs, options.get("pool", "variant"))
-    options["tasks"] = _tasks(given, gathered.metrics) if given else None
+    options["tasks"] = _tasks(task_options, gathered.metrics) if task_options else None
     chosen = gathered.chosen({})
     groups = list(connected(gathered, make_cells(gathered, chosen)))
-    if group is not None or given or len(groups) == 1:
+    if group is not None or task_options or len(groups) == 1:
         return [plot(runs, kind, group=group, **options).save(file)]
     return [
         plot(runs, kind, group=name, **options).save(
@@ -973,15 +972,15 @@ def save_plot(
     ]
 
 
-def _tasks(given: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+def _tasks(texts: Iterable[str], tasks: Iterable[str]) -> dict[str, str]:
     """Parse options of the form ``TASK`` and ``TASK=METRIC``.
 
     >>> _tasks(["adult=acc", "a=b"], ["adult", "a=b"])
     {'adult': 'acc', 'a=b': ''}
     """
-    names = set(known)
-    found: dict[str, str] = {}
-    for text in given:
+    names = set(tasks)
+    metrics: dict[str, str] = {}
+    for text in texts:
         task, _, metric = text.rpartition("=")
-        found |= {text: ""} if text in names or not task else {task: metric}
-    return found
+        metrics |= {text: ""} if text in names or not task else {task: metric}
+    return metrics

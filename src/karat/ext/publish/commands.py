@@ -42,7 +42,7 @@ from karat.errors import DefinitionError
 )
 @define_option
 @format_option
-def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
+def verify(runs: tuple[Path, ...], shape: str | None, **options: Any) -> int:
     """Check that the results of runs can be trusted.
 
     Checks the records and the data, computes every score again from the predictions, runs a sample
@@ -65,9 +65,9 @@ def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
     from karat.results.run import open_runs
 
     several = open_runs(runs, damaged=True)
-    if given["model"] is not None and len(several) > 1:
+    if options["model"] is not None and len(several) > 1:
         raise DefinitionError(f"--model needs one run, got {len(several)}.")
-    if show_all([verify_run(run, **given) for run in several], shape):
+    if show_all([verify_run(run, **options) for run in several], shape):
         return 1
     require_results(several, "verify")
     return 0
@@ -78,7 +78,7 @@ def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
 @option("-o, --output DIR", "Folder of the site.", default="site")
 @option("--title TEXT", "Title of the site.  [default: the names of the suites]")
 @pool_option
-def site(runs: tuple[Path, ...], output: str, **given: Any) -> None:
+def site(runs: tuple[Path, ...], output: str, **options: Any) -> None:
     """Write a static site with a page per model and task.
 
     It has the leaderboard, the report, and JSON of every page. RUN is a run folder or a folder that
@@ -91,5 +91,5 @@ def site(runs: tuple[Path, ...], output: str, **given: Any) -> None:
     """
     from karat.ext.publish.site import site as write
 
-    made = write(list(runs), output, **given)
-    click.echo(f"{made[1]}   ({len(made):,} files)")
+    files = write(list(runs), output, **options)
+    click.echo(f"{files[1]}   ({len(files):,} files)")

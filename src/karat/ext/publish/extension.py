@@ -20,7 +20,7 @@ extension = Extension(
         },
         "name": {
             "site": f"{_HERE}.site:site",
-            "track": f"{_HERE}.publishing:track",
+            "track": f"{_HERE}.tracking:track",
             "Verification": f"{_HERE}.verification:Verification",
             "verify": f"{_HERE}.verification:verify",
         },

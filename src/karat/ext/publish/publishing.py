@@ -1,32 +1,20 @@
-"""Export for places that publish results: model cards, Every Eval Ever, experiment trackers.
+"""Export for places that publish results: model cards and Every Eval Ever.
 
 A model card has its results in the key ``model-index`` of its metadata. Every Eval Ever has a JSON
 file per model and suite, by the schema of the Python package ``every_eval_ever``. Both have the
 mean over folds on clean data, its interval, the hash of the data as revision, and the command.
-
-In a tracker (MLflow, Weights & Biases or Trackio) each run becomes a run, through its own client:
-parameters, the mean scores over folds, the command and versions, and as artifacts the report, the
-plan and the scores. Where the tracker stores them is its own setting.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import io
-import itertools
 import json
 import math
-import os
-import re
-import sys
-import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ruamel.yaml import YAML
@@ -36,18 +24,16 @@ from karat.analysis.leaderboard import fold_ratios, within_limits
 from karat.core.files import safe_name, safe_names
 from karat.core.formatting import plain, rounded
 from karat.errors import (
-    FAILURES,
     DataError,
-    DefinitionError,
     KaratError,
-    MissingExtra,
-    did_you_mean,
 )
 from karat.metrics.metric import get_metric
 from karat.output.markdown_table import escape_markdown
-from karat.results.load import Gathered, as_runs, gather_scores
-from karat.results.run import Run
+from karat.results.load import Gathered, gather_scores
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
+
+if TYPE_CHECKING:
+    from karat.results.run import Runs
 
 URL = "https://github.com/karat-bench/karat"
 #: version of the schema of Every Eval Ever
@@ -99,61 +85,64 @@ class _Result:
     task: str
     kind: str
     facts: Mapping[str, Any]
-    about: Mapping[str, Any]
+    settings: Mapping[str, Any]
     ended: str
     scores: list[_Score]
 
     @property
     def command(self) -> str:
         """The command of the run, or an empty text."""
-        command = self.about.get("command") or ""
+        command = self.settings.get("command") or ""
         return command if isinstance(command, str) else " ".join(map(str, command))
 
 
-def _results(runs: Any) -> dict[str, list[_Result]]:
+def _results(runs: Runs) -> dict[str, list[_Result]]:
     """Return the results by model, in the order of the tasks."""
-    given = gather_scores(runs)
-    table = given.scores[given.scores["value"].notna()]
+    gathered = gather_scores(runs)
+    table = gathered.scores[gathered.scores["value"].notna()]
     tasks = list(dict.fromkeys(table["task"]))
-    ratios = dict(zip(tasks, fold_ratios(given, tasks), strict=True))
+    ratios = dict(zip(tasks, fold_ratios(gathered, tasks), strict=True))
     values: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     for (model, task, metric), part in table.groupby(["model", "task", "metric"], sort=False):
         values.setdefault((model, task), {})[metric] = part["value"].to_numpy(dtype=float)
-    found: dict[str, list[_Result]] = {}
+    results: dict[str, list[_Result]] = {}
     for (model, task), by_metric in values.items():
-        about, facts, ended = _origin(given, model, task)
-        order = sorted(by_metric, key=lambda name: (name != given.metrics.get(task), name))
-        scores = [_score(given, name, by_metric[name], ratios[task]) for name in order]
-        kind = str(given.kinds.get(task) or "")
-        found.setdefault(model, []).append(_Result(task, kind, facts, about, ended, scores))
-    if not found:
+        settings, facts, ended = _origin(gathered, model, task)
+        order = sorted(by_metric, key=lambda name: (name != gathered.metrics.get(task), name))
+        scores = [_score(gathered, name, by_metric[name], ratios[task]) for name in order]
+        kind = str(gathered.kinds.get(task) or "")
+        results.setdefault(model, []).append(_Result(task, kind, facts, settings, ended, scores))
+    if not results:
         raise DataError("the runs have no score to export.")
-    return {model: sorted(each, key=lambda r: tasks.index(r.task)) for model, each in found.items()}
+    return {
+        model: sorted(of_model, key=lambda r: tasks.index(r.task))
+        for model, of_model in results.items()
+    }
 
 
-def _score(given: Gathered, metric: str, values: np.ndarray, ratio: float) -> _Score:
+def _score(gathered: Gathered, metric: str, values: np.ndarray, ratio: float) -> _Score:
     tested = corrected_t(values, ratio)
     mean = np.array([values.mean()])
     ends = np.array([[tested.low], [tested.high]], dtype=float)
     low, high = within_limits(ends[0], ends[1], mean, metric)[:, 0]
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
     try:
-        higher = given.higher(metric)
+        higher = gathered.higher(metric)
     except KaratError:
         higher = True
     return _Score(metric, higher, float(mean[0]), float(low), float(high), spread, len(values))
 
 
-def _origin(given: Gathered, model: str, task: str) -> tuple[Any, Any, str]:
+def _origin(gathered: Gathered, model: str, task: str) -> tuple[Any, Any, str]:
     """Return the plan of the newest run with a task, the task's facts, and its last time."""
-    found: list[tuple[str, Any, Any, str]] = []
-    for run, name, labels in given.sources:
-        own = [each for each in run.about["tasks"] if labels.get(each["name"]) == task]
-        if name == model and own:
-            times = [str(r["utc"]) for r in run.records() if r["task"] == own[0]["name"]]
-            found.append((str(run.about["stamp"]), run.about, own[0], max(times, default="")))
-    _, about, facts, ended = max(found, key=lambda each: each[0], default=("", {}, {}, ""))
-    return about, facts, ended
+    origins: list[tuple[str, Any, Any, str]] = []
+    for run, name, labels in gathered.sources:
+        tasks = [entry for entry in run.about["tasks"] if labels.get(entry["name"]) == task]
+        if name == model and tasks:
+            times = [str(r["utc"]) for r in run.records() if r["task"] == tasks[0]["name"]]
+            origins.append((str(run.about["stamp"]), run.about, tasks[0], max(times, default="")))
+    _, settings, facts, ended = max(origins, key=lambda origin: origin[0], default=("", {}, {}, ""))
+    return settings, facts, ended
 
 
 def _finite(**values: float) -> dict[str, float]:
@@ -163,32 +152,32 @@ def _finite(**values: float) -> dict[str, float]:
 # -- model cards ----------------------------------------------------------------------------
 
 
-def model_cards(runs: Any) -> Iterator[tuple[str, str]]:
+def model_cards(runs: Runs) -> Iterator[tuple[str, str]]:
     """Yield ``README.md`` of every model, with its results as metadata and as a table."""
-    found = _results(runs)
-    for name, (model, results) in zip(safe_names(found), found.items(), strict=True):
-        folder = f"{name}/" if len(found) > 1 else ""
+    by_model = _results(runs)
+    for name, (model, results) in zip(safe_names(by_model), by_model.items(), strict=True):
+        folder = f"{name}/" if len(by_model) > 1 else ""
         yield f"{folder}README.md", _card(model, results)
 
 
 def _card(model: str, results: list[_Result]) -> str:
-    index = [{"name": plain(model), "results": [_index_entry(each) for each in results]}]
+    index = [{"name": plain(model), "results": [_index_entry(result) for result in results]}]
     file = io.StringIO()
     writer: Any = YAML(typ="safe", pure=True)
     writer.default_flow_style, writer.sort_base_mapping_type_on_output = False, False
     writer.width = 10_000
     writer.dump({"model-index": index}, file)
     lines = ["| task | metric | score | 95 % interval | folds |", "|---|---|---|---|---|"]
-    for each in results:
-        for score in each.scores:
+    for result in results:
+        for score in result.scores:
             ends = f"{rounded(score.low)} – {rounded(score.high)}"
             span = ends if math.isfinite(score.low) else "–"
-            cells = (each.task, score.metric, rounded(score.mean), span, str(score.folds))
+            cells = (result.task, score.metric, rounded(score.mean), span, str(score.folds))
             lines.append(f"| {' | '.join(escape_markdown(plain(cell)) for cell in cells)} |")
-    commands = list(dict.fromkeys(each.command for each in results if each.command))
-    shown = "\n".join(plain(command).replace("`", "'") for command in commands)
+    commands = list(dict.fromkeys(result.command for result in results if result.command))
+    console = "\n".join(plain(command).replace("`", "'") for command in commands)
     ran = f"\nEvaluated with [Karat]({URL}) {__version__}"
-    ran += f":\n\n```console\n{shown}\n```\n" if commands else ".\n"
+    ran += f":\n\n```console\n{console}\n```\n" if commands else ".\n"
     title = escape_markdown(plain(model))
     return f"---\n{file.getvalue()}---\n\n# {title}\n\n" + "\n".join(lines) + "\n" + ran
 
@@ -196,11 +185,11 @@ def _card(model: str, results: list[_Result]) -> str:
 def _index_entry(result: _Result) -> dict[str, Any]:
     """Return a result as ``model-index`` has it."""
     modality = str(result.facts.get("modality") or "")
-    about = result.facts.get("about")
-    about = about if isinstance(about, Mapping) else {}
+    data_facts = result.facts.get("about")
+    data_facts = data_facts if isinstance(data_facts, Mapping) else {}
     name = str(result.facts.get("dataset") or result.task)
     dataset = {
-        "name": plain(about.get("title") or name),
+        "name": plain(data_facts.get("title") or name),
         "type": plain(name),
         "config": plain(result.task),
         "split": "test",
@@ -212,7 +201,7 @@ def _index_entry(result: _Result) -> dict[str, Any]:
         "task": {"type": task, "name": plain(result.task)},
         "dataset": dataset,
         "metrics": [_index_metric(result, score) for score in result.scores],
-        "source": {"name": f"Karat {result.about.get('karat') or __version__}", "url": URL},
+        "source": {"name": f"Karat {result.settings.get('karat') or __version__}", "url": URL},
     }
 
 
@@ -221,7 +210,7 @@ def _index_metric(result: _Result, score: _Score) -> dict[str, Any]:
     args |= _finite(std=score.spread)
     if math.isfinite(score.low):
         args |= {"confidence": CONFIDENCE, "low": score.low, "high": score.high}
-    args |= {"seed": result.about["seed"]} if result.about.get("seed") is not None else {}
+    args |= {"seed": result.settings["seed"]} if result.settings.get("seed") is not None else {}
     args |= {"command": plain(result.command)} if result.command else {}
     kind = METRICS.get(score.metric, score.metric)
     return {"type": kind, "value": score.mean, "name": score.metric, "args": args}
@@ -230,28 +219,30 @@ def _index_metric(result: _Result, score: _Score) -> dict[str, Any]:
 # -- Every Eval Ever ------------------------------------------------------------------------
 
 
-def every_eval_ever_records(runs: Any) -> Iterator[tuple[str, str]]:
+def every_eval_ever_records(runs: Runs) -> Iterator[tuple[str, str]]:
     """Yield ``data/<suite>/<developer>/<model>/<id>.json`` of every model and suite."""
     for model, results in _results(runs).items():
-        suites = dict.fromkeys(str(each.about.get("suite") or "") for each in results)
+        suites = dict.fromkeys(str(result.settings.get("suite") or "") for result in results)
         for suite in suites:
-            own = [each for each in results if str(each.about.get("suite") or "") == suite]
+            of_suite = [
+                result for result in results if str(result.settings.get("suite") or "") == suite
+            ]
             developer, _, name = model.rpartition("/")
-            record = _eee_record(model, developer or "unknown", suite or "unknown", own)
+            record = _eee_record(model, developer or "unknown", suite or "unknown", of_suite)
             text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
             # the same results have the same name
             number = uuid.uuid5(uuid.NAMESPACE_URL, f"{URL}#{text}")
-            place = [safe_name(each) for each in (suite or "unknown", developer or "unknown", name)]
-            yield "/".join(["data", *place, f"{number}.json"]), text
+            path = [safe_name(part) for part in (suite or "unknown", developer or "unknown", name)]
+            yield "/".join(["data", *path, f"{number}.json"]), text
 
 
 def _eee_record(model: str, developer: str, suite: str, results: list[_Result]) -> dict[str, Any]:
-    about = results[0].about
-    ended = max(each.ended for each in results)
+    settings = results[0].settings
+    ended = max(result.ended for result in results)
     moment = _epoch(ended)
-    params = about.get("params") or {}
+    params = settings.get("params") or {}
     details = {"deployment_type": "unknown", "model_availability": "unknown"}
-    details |= {"version": str(about["version"])} if about.get("version") else {}
+    details |= {"version": str(settings["version"])} if settings.get("version") else {}
     details |= {"parameters": json.dumps(params, sort_keys=True)} if params else {}
     return {
         "schema_version": EEE_SCHEMA,
@@ -261,7 +252,7 @@ def _eee_record(model: str, developer: str, suite: str, results: list[_Result]) 
         "source_metadata": SOURCE,
         "eval_library": {
             "name": "karat",
-            "version": str(about.get("karat") or __version__),
+            "version": str(settings.get("karat") or __version__),
             "additional_details": {"url": URL},
         },
         "model_info": {
@@ -271,7 +262,7 @@ def _eee_record(model: str, developer: str, suite: str, results: list[_Result]) 
             "additional_details": details,
         },
         "evaluation_results": [
-            _eee_result(each, score) for each in results for score in each.scores
+            _eee_result(result, score) for result in results for score in result.scores
         ],
     }
 
@@ -286,7 +277,7 @@ def _epoch(utc: str) -> str:
 
 def _eee_result(result: _Result, score: _Score) -> dict[str, Any]:
     data = {"fingerprint": str(result.facts.get("fingerprint") or "")}
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "evaluation_result_id": f"{result.task}/{score.metric}",
         "evaluation_name": result.task,
         "source_data": {
@@ -304,8 +295,8 @@ def _eee_result(result: _Result, score: _Score) -> dict[str, Any]:
         "score_details": {"score": score.mean, **_uncertainty(score)},
     }
     if result.command:
-        found["generation_config"] = {"generation_args": {"execution_command": result.command}}
-    return found
+        entry["generation_config"] = {"generation_args": {"execution_command": result.command}}
+    return entry
 
 
 def _limits(metric: str) -> dict[str, Any]:
@@ -324,188 +315,8 @@ def _uncertainty(score: _Score) -> dict[str, Any]:
         return {}
     interval = {"lower": score.low, "upper": score.high, "confidence_level": CONFIDENCE}
     method = "corrected resampled t interval over folds (Nadeau and Bengio, 2003)"
-    found = {"confidence_interval": {**interval, "method": method}, "num_samples": score.folds}
-    return {"uncertainty": {**found, **_finite(standard_deviation=score.spread)}}
-
-
-#: the variables that name the project of a tracker, and its default
-PROJECTS = {
-    "mlflow": "MLFLOW_EXPERIMENT_NAME",
-    "wandb": "WANDB_PROJECT",
-    "trackio": "TRACKIO_PROJECT",
-}
-PROJECT = "karat"
-T = TypeVar("T")
-#: longer values of parameters are cut
-LENGTH = 500
-
-
-@dataclass(frozen=True)
-class Tracked:
-    """What is sent of a run."""
-
-    name: str
-    params: dict[str, Any]
-    metrics: dict[str, float]
-    tags: dict[str, str]
-    files: list[Path]
-
-
-def track(runs: Any, tracker: str, *, project: str | None = None) -> list[str]:
-    """Send runs to a tracker, and return the names of its runs.
-
-    Parameters
-    ----------
-    runs
-        Runs, run folders, or folders of run folders.
-    tracker
-        ``"mlflow"``, ``"wandb"`` or ``"trackio"``; its client must be installed.
-    project
-        The experiment or project. Default: the variable of the tracker (``MLFLOW_EXPERIMENT_NAME``,
-        ``WANDB_PROJECT``, ``TRACKIO_PROJECT``), or "karat".
-
-    Raises
-    ------
-    DefinitionError
-        If there is no such tracker.
-    MissingExtra
-        If its client is not installed.
-    KaratError
-        If the tracker refuses; the run folders are not changed.
-    """
-    from karat.reporting.page import report
-
-    check_tracker(tracker)
-    opened = as_runs(runs)
-    chosen = project or os.environ.get(PROJECTS[tracker]) or PROJECT
-    with tempfile.TemporaryDirectory() as folder:
-        page = report(opened, Path(folder) / "report.html")
-        sent = [tracked(run, page) for run in opened]
-        try:
-            with contextlib.redirect_stdout(sys.stderr):  # clients print; stdout has the results
-                _CLIENTS[tracker](chosen, sent)
-        except Exception as error:
-            raise KaratError(
-                f"{tracker} did not accept the runs: {type(error).__name__}: {error}"
-            ) from error
-    return [each.name for each in sent]
-
-
-def check_tracker(tracker: str) -> None:
-    """Raise if there is no such tracker, or its client is not installed; import nothing."""
-    if tracker not in _CLIENTS:
-        hint = did_you_mean(tracker, _CLIENTS)
-        known = ", ".join(_CLIENTS)
-        raise DefinitionError(f'unknown tracker "{tracker}".{hint} Available: {known}.')
-    found = importlib.util.find_spec(tracker)
-    if found is None or found.origin is None:  # such as the folder "wandb" that its runs leave
-        raise MissingExtra(tracker, tracker)
-
-
-def tracked(run: Run, page: Path) -> Tracked:
-    """Return what is sent of a run."""
-    about = run.about
-    names = ("model", "suite", "constraint", "seed", "version", "karat", "python", "platform")
-    params = {name: about[name] for name in names if about.get(name) not in (None, "")}
-    params |= {f"params.{name}": value for name, value in about["params"].items()}
-    params["tasks"] = ", ".join(task["name"] for task in about["tasks"])
-    command = about.get("command") or ""
-    versions = about.get("versions") or {}
-    tags = {f"version.{name}": str(value) for name, value in versions.items()}
-    tags |= {"command": command if isinstance(command, str) else " ".join(command)}
-    inside = [run.folder / name for name in ("run.json", "scores/scores.csv")]
-    return Tracked(
-        run.folder.resolve().name,
-        _with_keys((name, str(value)[:LENGTH]) for name, value in params.items()),
-        _with_keys(_metrics(run)),
-        _with_keys((name, value[:LENGTH]) for name, value in tags.items() if value),
-        [page, *(path for path in inside if path.is_file())],
-    )
-
-
-def _metrics(run: Run) -> Iterator[tuple[str, float]]:
-    """Yield the mean scores over folds by task and metric, times, and counts of jobs."""
-    table = run.scores()
-    table = table[table["value"].notna() & (table["epoch"] < 0)]
-    corrupted = table["corruption"].fillna("") != ""
-    groups = table[~corrupted].groupby(["task", "metric"], sort=False)["value"]
-    for (task, metric), values in groups:
-        yield f"{task}/{metric}", float(values.mean())
-    keys = ["task", "corruption", "severity", "metric"]
-    for names, values in table[corrupted].groupby(keys, sort=False)["value"]:
-        task, corruption, severity, metric = names
-        yield f"{task}/{corruption}-{severity:g}/{metric}", float(values.mean())
-    records = [record for record in run.records() if record["fold"] is not None]
-    yield "jobs", float(len(records))
-    yield "failed_jobs", float(sum(record["status"] in FAILURES for record in records))
-    yield "seconds", float(sum(record.get("seconds") or 0.0 for record in records))
-
-
-def _with_keys(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """Return values by names that all trackers accept, and that differ.
-
-    >>> _with_keys([("a<b>/acc", 1), ("a(b)/acc", 2)])
-    {'a_b_/acc': 1, 'a_b_/acc_2': 2}
-    """
-    found: dict[str, T] = {}
-    for name, value in pairs:
-        plain = re.sub(r"[^A-Za-z0-9_\-./ ]", "_", name).strip("/. ")[:200] or "_"
-        numbers = itertools.count(2)
-        key = plain
-        while key in found:
-            key = f"{plain}_{next(numbers)}"
-        found[key] = value
-    return found
-
-
-def _artifact_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:128]
-
-
-def _to_mlflow(project: str, runs: Sequence[Tracked]) -> None:
-    import mlflow
-
-    mlflow.set_experiment(project)
-    for run in runs:
-        with mlflow.start_run(run_name=run.name):
-            mlflow.set_tags(run.tags)
-            mlflow.log_params(run.params)
-            mlflow.log_metrics(run.metrics)
-            for path in run.files:
-                mlflow.log_artifact(str(path))
-
-
-def _to_wandb(project: str, runs: Sequence[Tracked]) -> None:
-    import wandb
-
-    for run in runs:
-        config = {**run.params, **run.tags}
-        with wandb.init(project=project, name=run.name, config=config) as made:
-            made.log(run.metrics)
-            stored = wandb.Artifact(_artifact_name(run.name), type="run")
-            for path in run.files:
-                stored.add_file(str(path), name=path.name)
-            made.log_artifact(stored)
-
-
-def _to_trackio(project: str, runs: Sequence[Tracked]) -> None:
-    import trackio
-
-    for run in runs:
-        config = {**run.params, **run.tags}
-        settings = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
-        trackio.init(project=project, name=run.name, config=config, **settings)
-        try:
-            trackio.log(run.metrics)
-            for path in run.files:
-                name = _artifact_name(f"{path.stem}-{run.name}")
-                trackio.log_artifact(path, name=name, type="run")
-        finally:
-            trackio.finish()
-
-
-_CLIENTS: dict[str, Callable[[str, Sequence[Tracked]], None]] = {
-    "mlflow": _to_mlflow,
-    "wandb": _to_wandb,
-    "trackio": _to_trackio,
-}
+    interval_facts = {
+        "confidence_interval": {**interval, "method": method},
+        "num_samples": score.folds,
+    }
+    return {"uncertainty": {**interval_facts, **_finite(standard_deviation=score.spread)}}

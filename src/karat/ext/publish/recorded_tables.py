@@ -9,20 +9,27 @@ from typing import Any
 
 from karat.config.catalog import Catalog
 from karat.core.task import Suite
-from karat.data.download import sha256_of
+from karat.data.file_sources import sha256_of
 from karat.errors import DataError, KaratError
 
 #: keys of a table's settings that a run folder may give; none of them names code
 SETTINGS = ("kind", "positive", "group", "weight", "drop", "part", "test", "options")
 READING = (
-    *("separator", "decimal", "thousands", "encoding", "dates"),
-    *("missing", "numbers", "texts", "keep"),
+    "separator",
+    "decimal",
+    "thousands",
+    "encoding",
+    "dates",
+    "missing",
+    "numbers",
+    "texts",
+    "keep",
 )
 
 
-def recorded_table(about: Mapping[str, Any]) -> dict[str, Any] | None:
+def recorded_table(plan: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return how the table of a run was read, from its run.json; None if it was no table file."""
-    tasks: list[dict[str, Any]] = list(about.get("tasks") or ())
+    tasks: list[dict[str, Any]] = list(plan.get("tasks") or ())
     facts = tasks[0].get("about") if len(tasks) == 1 else None
     table = facts.get("table") if isinstance(facts, Mapping) else None
     if not isinstance(table, Mapping) or not isinstance(facts, Mapping):
@@ -38,8 +45,8 @@ def table_suite_again(
     The file is the recorded one, only if it has the recorded content, or ``data``. Raises a
     ``DataError`` if there is none.
     """
-    given = table.get("settings") or {}
-    settings = {name: given[name] for name in SETTINGS if name in given}
+    recorded = table.get("settings") or {}
+    settings = {name: recorded[name] for name in SETTINGS if name in recorded}
     reading = settings.get("options") or {}
     if reading:
         settings["options"] = {name: reading[name] for name in READING if name in reading}
@@ -57,7 +64,7 @@ def table_suite_again(
     return replace(suite, name=name, tasks=tuple(tasks))
 
 
-def _digest(file: Path, test: Any) -> str | None:
+def _digest(file: Path, test: object) -> str | None:
     """Return the hashes of a table, and of the file of its test rows, as a run records them."""
     try:
         if test is None:

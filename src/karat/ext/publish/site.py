@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from karat.core.files import safe_names
@@ -33,6 +33,9 @@ from karat.reporting.formats import to_html
 from karat.reporting.page import ICON, leaderboard_tables, make_bundle, make_page, page_files
 from karat.reporting.verdict import verdict_lines
 
+if TYPE_CHECKING:
+    from karat.results.run import Runs
+
 #: a folder with other files is not overwritten; this file marks one that was made before
 MARK = "style.css"
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -44,7 +47,7 @@ RUN = ("folder", "command", "seed", "constraint", "karat", "platform")
 
 
 def site(
-    runs: Any, output: str | Path = "site", *, title: str | None = None, pool: str = "variant"
+    runs: Runs, output: str | Path = "site", *, title: str | None = None, pool: str = "variant"
 ) -> list[Path]:
     """Write a static site of some runs, and return its files.
 
@@ -63,13 +66,13 @@ def site(
     folder = Path(output)
     _check_folder(folder)
     bundle = make_bundle(runs, title=title, pool=pool)
-    made = dict(_Site(bundle).files())
-    write_together(folder, made)
+    contents = dict(_Site(bundle).files())
+    write_together(folder, contents)
     for kind in ("models", "tasks"):  # pages of models and tasks that are no longer there
         for path in sorted((folder / kind).glob("*")):
-            if f"{kind}/{path.name}" not in made and path.suffix in (".html", ".json"):
+            if f"{kind}/{path.name}" not in contents and path.suffix in (".html", ".json"):
                 path.unlink()
-    return PageFiles(folder / name for name in made)
+    return PageFiles(folder / name for name in contents)
 
 
 def _check_folder(folder: Path) -> None:
@@ -144,7 +147,7 @@ class _Site:
             for heading, text in page.sections
             if text
         )
-        made = escape(str(self.bundle["made"]))
+        last_job = escape(str(self.bundle["made"]))
         return (
             f"{_head(f'{title} – {site_title}', page.up)}\n"
             f'<body>\n<header class="top"><p class="brand">Karat</p><h1>{title}</h1>'
@@ -152,7 +155,7 @@ class _Site:
             f'<nav class="ways" aria-label="Pages"><ul>{links}</ul></nav>\n'
             f"<main>\n{sections}\n</main>\n"
             f'<footer class="foot"><p>Karat {escape(str(self.bundle["karat"]))}; '
-            f"last job {made}.</p></footer>\n</body></html>\n"
+            f"last job {last_job}.</p></footer>\n</body></html>\n"
         )
 
     def _model_link(self, m: int, up: str = "") -> str:
@@ -205,21 +208,21 @@ class _Site:
         ]
         return to_html(Table([], Column("task", names, right=False), columns, [], "", []), True)
 
-    def _metric(self, t: int, place: int = 0) -> str:
+    def _metric(self, t: int, position: int = 0) -> str:
         task = self.tasks[t]
-        return plain(metric_label(task["metrics"][place], task["higher"][place]))
+        return plain(metric_label(task["metrics"][position], task["higher"][position]))
 
     def _order(self, t: int) -> list[int]:
         """Return the models with a score on a task, best first; ties in the order of the ranks."""
         values = self.bundle["scores"][t][0]
-        known = [m for m, value in enumerate(values) if value is not None]
+        scored = [m for m, value in enumerate(values) if value is not None]
         sign = -1 if self.tasks[t]["higher"][0] else 1
-        return sorted(known, key=lambda m: sign * values[m])
+        return sorted(scored, key=lambda m: sign * values[m])
 
     @cached_property
     def _places(self) -> list[dict[int, int]]:
         """The place of each model by task; equal scores share the better place."""
-        found = []
+        by_task = []
         for t in range(len(self.tasks)):
             values, order = self.bundle["scores"][t][0], self._order(t)
             places: dict[int, int] = {}
@@ -227,8 +230,8 @@ class _Site:
                 before = order[number - 2] if number > 1 else None
                 tied = before is not None and values[before] == values[m]
                 places[m] = places[before] if tied and before is not None else number
-            found.append(places)
-        return found
+            by_task.append(places)
+        return by_task
 
     def _index_data(self) -> dict[str, Any]:
         keys = ("title", "karat", "made", "notes", "verdict", "groups")
@@ -262,7 +265,7 @@ class _Site:
             if m not in group["models"]:
                 continue
             row = group["rows"][list(group["models"]).index(m)]
-            ranked = sum(each["rank"] is not None for each in group["rows"])
+            ranked = sum(model["rank"] is not None for model in group["rows"])
             low, high = format_rank(row["low"]), format_rank(row["high"])
             name = f", {plain(group['name'])}" if len(groups) > 1 else ""
             of = f" of {count(ranked, 'model')}" if row["rank"] is not None else ""
@@ -279,12 +282,12 @@ class _Site:
         for t in run:
             value, spread = self.bundle["scores"][t][0][m], self.bundle["spread"][t][m]
             state = self._state(t, m)
-            place = self._places[t].get(m)
-            first = m if place == 1 else next(iter(self._order(t)), None)
-            known = Cell("" if value is None else rounded(value), place == 1)
-            scores.append(Cell(state, faint=True) if value is None else known)
+            rank = self._places[t].get(m)
+            first = m if rank == 1 else next(iter(self._order(t)), None)
+            score = Cell("" if value is None else rounded(value), rank == 1)
+            scores.append(Cell(state, faint=True) if value is None else score)
             spreads.append("" if spread is None or value is None else f"± {rounded(spread)}")
-            places.append("–" if place is None else f"{place} of {len(self._order(t))}")
+            places.append("–" if rank is None else f"{rank} of {len(self._order(t))}")
             gaps.append("–" if first is None else rounded(self.bundle["scores"][t][0][first]))
             link = "" if first is None else self._model_link(first, "../")
             best.append(
@@ -349,21 +352,21 @@ class _Site:
             Cell(plain(self.models[m]["name"]), link=self._model_link(m, "../")) for m in models
         ]
         columns = [text_column("place", (self._places[t].get(m, "–") for m in models))]
-        for place, _ in enumerate(self.tasks[t]["metrics"]):
-            values = self.bundle["scores"][t][place]
-            higher = self.tasks[t]["higher"][place]
-            known = [values[m] for m in models if values[m] is not None]
-            top = (max if higher else min)(known, default=None)
+        for position, _ in enumerate(self.tasks[t]["metrics"]):
+            values = self.bundle["scores"][t][position]
+            higher = self.tasks[t]["higher"][position]
+            present = [values[m] for m in models if values[m] is not None]
+            top = (max if higher else min)(present, default=None)
             cells = [
                 Cell(rounded(values[m]), values[m] == top)
                 if values[m] is not None
-                else Cell(self._state(t, m) if not place else "–", faint=True)
+                else Cell(self._state(t, m) if not position else "–", faint=True)
                 for m in models
             ]
-            columns.append(Column(self._metric(t, place), cells))
-            if not place:
+            columns.append(Column(self._metric(t, position), cells))
+            if not position:
                 spreads = (self.bundle["spread"][t][m] for m in models)
-                texts = ("" if each is None else f"± {rounded(each)}" for each in spreads)
+                texts = ("" if spread is None else f"± {rounded(spread)}" for spread in spreads)
                 columns.append(text_column("over folds", texts))
         return to_html(Table([], Column("model", names, right=False), columns, [], "", []), True)
 
@@ -372,25 +375,28 @@ class _Site:
             self._scores(t, m) | {"model": model["name"]} for m, model in enumerate(self.models)
         ]
         cards = [card for card in self.bundle["cards"] if t in card["tasks"]]
-        shown = [model for model in models if model["state"] != "not run"]
-        return {**self.tasks[t], "models": shown, "data": cards}
+        planned = [model for model in models if model["state"] != "not run"]
+        return {**self.tasks[t], "models": planned, "data": cards}
 
     # -- both -------------------------------------------------------------------------------
 
     def _state(self, t: int, m: int) -> str:
         return STATES.get(self.bundle["states"][t][m], "–")
 
-    def _findings(self, kind: str, place: int) -> str:
-        found = [each for each in self.bundle["checks"] if each[kind] == place]
-        return _pairs_table(found, ("code", "level", "message", "advice"))
+    def _findings(self, kind: str, number: int) -> str:
+        findings = [finding for finding in self.bundle["checks"] if finding[kind] == number]
+        return _pairs_table(findings, ("code", "level", "message", "advice"))
 
     def _failures(self, m: int) -> str:
-        found = [
-            {**each, "task": self.tasks[each["task"]]["name"] if each["task"] is not None else ""}
-            for each in self.bundle["failures"]
-            if each["model"] == m
+        failures = [
+            {
+                **failure,
+                "task": self.tasks[failure["task"]]["name"] if failure["task"] is not None else "",
+            }
+            for failure in self.bundle["failures"]
+            if failure["model"] == m
         ]
-        return _pairs_table(found, ("task", "fold", "info"))
+        return _pairs_table(failures, ("task", "fold", "info"))
 
 
 def _head(title: str, up: str) -> str:
@@ -413,11 +419,11 @@ def _linked(cells: Sequence[Cell], links: Sequence[str]) -> list[Cell]:
     return [replace(cell, link=link) for cell, link in zip(cells, links, strict=True)]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return escape(clean(plain(value)))
 
 
-def _number(value: Any) -> str:
+def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
@@ -432,7 +438,7 @@ def _pairs_table(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
     return to_html(Table([], first, columns, [], "", []), classes=True)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return "" if value is None else str(value)
 
 

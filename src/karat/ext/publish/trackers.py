@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from karat.ext.publish import publishing
+from karat.ext.publish import tracking
 from karat.results.run import Run
 
 
@@ -17,11 +17,11 @@ class Tracker:
 
     def check(self) -> None:
         """Raise an error if the tracker's client is not installed."""
-        publishing.check_tracker(self.name)
+        tracking.check_tracker(self.name)
 
     def send(self, runs: Sequence[Run]) -> list[str]:
         """Send finished runs; return what the tracker calls them."""
-        return publishing.track(runs, self.name)
+        return tracking.track(runs, self.name)
 
 
 mlflow = Tracker("mlflow")

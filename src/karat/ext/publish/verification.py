@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ from karat.core.replicates import model_seed, replicate_of
 from karat.core.task import Suite, Task
 from karat.corruptions.view import CLEAN, View
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError
+from karat.execution.arguments import Only, Output, Variants
 from karat.execution.evaluation import evaluate, make_options, plan_suite
 from karat.execution.plan import PlannedTask
 from karat.execution.splits import Fold, split
@@ -47,6 +48,9 @@ from karat.results.rescore import read_predictions_checked, rescore, view_of
 from karat.results.run import Run
 from karat.results.selection import find_run
 from karat.results.tables import SCORE_COLUMNS, item_keys, scores_table
+
+if TYPE_CHECKING:
+    from karat.results.run import Runs
 
 CHECKS = ("schema", "data", "scores", "copies", "rerun", "timing")
 COLUMNS = ["check", "outcome", "detail"]
@@ -187,10 +191,10 @@ class Verification(Result):
 def verify(
     run: Run | str | Path,
     *,
-    against: Any = (),
+    against: Runs = (),
     jobs: int = 3,
     seed: int | None = None,
-    model: Any = None,
+    model: object = None,
     suite: str | Suite | None = None,
     define: Sequence[str | Path] | str | Path = (),
     data: str | Path | None = None,
@@ -229,15 +233,15 @@ def verify(
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 0:
         raise DefinitionError(f"jobs must be an integer >= 0, got {jobs!r}.")
     seed = secrets.randbelow(2**31) if seed is None else seed
-    found = run if isinstance(run, Run) else Run.open(run)
+    verified = run if isinstance(run, Run) else Run.open(run)
     try:
-        found = find_run(found)
+        verified = find_run(verified)
     except DataError as error:
-        return _damaged_plan(found, str(error), seed)
-    own, several = found.folder.resolve(), as_runs(against) if against else []
-    others = [each for each in several if each.folder.resolve() != own]
+        return _damaged_plan(verified, str(error), seed)
+    own_folder, several = verified.folder.resolve(), as_runs(against) if against else []
+    others = [other for other in several if other.folder.resolve() != own_folder]
     return _Work(
-        found, others, jobs, seed, _Reference(found, model, suite, Catalog(define), data)
+        verified, others, jobs, seed, _Reference(verified, model, suite, Catalog(define), data)
     ).result()
 
 
@@ -255,7 +259,7 @@ class _Reference:
     def __init__(
         self,
         run: Run,
-        model: Any,
+        model: object,
         suite: str | Suite | None,
         catalog: Catalog,
         data: str | Path | None = None,
@@ -296,11 +300,11 @@ class _Reference:
         """The tasks of the run with their data, planned again; only those that are defined."""
         if self.suite is None:
             return {}
-        known = {task.name: task for task in self.suite}
-        found = {}
+        defined = {task.name: task for task in self.suite}
+        planned = {}
         for facts in self.run.about["tasks"]:
             name = facts["name"]
-            if name not in known:
+            if name not in defined:
                 self.why_no_task[name] = f'the suite "{self.suite.name}" has no such task'
                 continue
             options = {"only": [name], "seed": self._seed, "max_rows": self._max_rows(facts)}
@@ -313,8 +317,8 @@ class _Reference:
                 reason = plan.tasks[0].unavailable or plan.tasks[0].data_error
                 self.why_no_task[name] = f"its data cannot be loaded: {reason}"
                 continue
-            found[name] = plan.tasks[0]
-        return found
+            planned[name] = plan.tasks[0]
+        return planned
 
     @property
     def _seed(self) -> int:
@@ -325,10 +329,10 @@ class _Reference:
         """Return the limit of rows: the plan does not store it, but the number of questions."""
         limits = self.catalog.definitions
         name = self.run.about["constraint"]
-        own = limits.get("constraints", name) if name in limits.names("constraints") else {}
-        rows = own.get("max_rows")
-        asked = facts.get("questions")
-        return min((n for n in (rows, asked) if n is not None and n >= 2), default=None)
+        constraint = limits.get("constraints", name) if name in limits.names("constraints") else {}
+        rows = constraint.get("max_rows")
+        questions = facts.get("questions")
+        return min((n for n in (rows, questions) if n is not None and n >= 2), default=None)
 
     def folds(self, task: str) -> list[Fold]:
         """Return the folds of a task."""
@@ -344,18 +348,18 @@ class _Reference:
     @cached_property
     def model(self) -> Model | None:
         """The model; None if it is not at hand."""
-        about = self.run.about
-        name, given = about["model"], self._model
-        if given is None and name not in self.catalog.definitions.names("models"):
+        settings = self.run.about
+        name, own_model = settings["model"], self._model
+        if own_model is None and name not in self.catalog.definitions.names("models"):
             self.why_no_model = f'no built-in or defined model is named "{name}"; use --model'
             return None
-        (model,) = self.catalog.models([name if given is None else given])
+        (model,) = self.catalog.models([name if own_model is None else own_model])
         model = dataclasses.replace(model, name=name)
-        if given is None and model.unavailable:
+        if own_model is None and model.unavailable:
             self.why_no_model = str(model.unavailable)
             return None
-        params = {k: v for k, v in about["params"].items() if model.params.get(k) != v}
-        if given is None and params:
+        params = {k: v for k, v in settings["params"].items() if model.params.get(k) != v}
+        if own_model is None and params:
             if not all(isinstance(v, int | float | None) for v in params.values()):
                 self.why_no_model = "its parameters are not numbers; use --model"
                 return None
@@ -397,19 +401,18 @@ class _Reference:
         """Run a job on clean data and on a view; ``seed`` replaces that of the model."""
         same = seed is None
         chosen = self._seed if same else seed
-        made = self._task_of(task, None if same else fold, view)
+        task_again = self._task_of(task, None if same else fold, view)
         at = fold if same else 0
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            seeds = replicate_of(self.run.about) + 1 if same else 1
             *_, run = evaluate(
-                [self.model],
-                [made],
+                Variants([self.model], seeds=seeds),
+                [task_again],
+                only=Only(folds=[at]),
                 seed=chosen,  # type: ignore[arg-type]
-                seeds=replicate_of(self.run.about) + 1 if same else 1,
-                only_folds=[at],
                 workers=workers,
-                output=folder,
-                items=False,
+                output=Output(folder, items=False),
                 progress=False,
             )
             (record,) = run.records()
@@ -481,8 +484,8 @@ class _Work:
     # -- schema -----------------------------------------------------------------------------
 
     def _check_schema(self) -> None:
-        about = self.run.about
-        if imported := about.get("imported"):
+        settings = self.run.about
+        if imported := settings.get("imported"):
             self._refuse("schema", f"imported from {imported.get('system')}: no predictions.")
         for name, reason in self.damaged.items():
             self._refuse("schema", f"jobs/{name} is damaged: {reason}.")
@@ -494,12 +497,13 @@ class _Work:
 
     def _wrong_facts(self, record: Mapping[str, Any]) -> Iterator[str]:
         """Yield what in a record does not fit the plan."""
-        about, task = self.run.about, self.plans.get(record["task"])
-        base = about.get("base")
+        settings, task = self.run.about, self.plans.get(record["task"])
+        base = settings.get("base")
         if base and not record["model"].startswith(f"{base}@"):
             yield f'a variant of "{base}" has a name such as "{base}@64d".'
-        if record["model"] != about["model"]:
-            yield f'the record is of the model "{record["model"]}", the run of "{about["model"]}".'
+        if record["model"] != settings["model"]:
+            model = settings["model"]
+            yield f'the record is of the model "{record["model"]}", the run of "{model}".'
         if task is None:
             yield "the plan has no such task."
             return
@@ -507,17 +511,17 @@ class _Work:
             return
         if record["metric"] != task["metrics"][0]:
             yield f"its metric is {record['metric']}, that of the task {task['metrics'][0]}."
-        seed = about.get("seed")
+        seed = settings.get("seed")
         if isinstance(seed, int):
-            expected = model_seed(seed, record["fold"], replicate_of(about))
+            expected = model_seed(seed, record["fold"], replicate_of(settings))
             if record["seed"] != expected:
                 yield f"the seed of the job is {record['seed']}, expected {expected}."
         clean = [view for view in record["views"] if view_of(view) == CLEAN]
         lacking = [name for name in task["metrics"] if not clean or name not in clean[0]["scores"]]
         if lacking and task["metrics"] != ["?"]:
             yield f"no score of {', '.join(lacking)}."
-        kept = record["views"] if task.get("keep_predictions") != "clean" else clean
-        if not all(view.get("stored", True) for view in kept):
+        to_store = record["views"] if task.get("keep_predictions") != "clean" else clean
+        if not all(view.get("stored", True) for view in to_store):
             yield "its predictions are declared as not stored, though the task keeps them."
 
     def _check_complete(self) -> None:
@@ -525,14 +529,14 @@ class _Work:
         never = {record["task"] for record in self.records if record["fold"] is None}
         have = {(record["task"], record["fold"]) for record in self.records}
         for name, task in self.plans.items():
-            lost = [fold for fold in task["folds"] if (name, fold) not in have]
-            if lost and name not in never:
-                folds = ", ".join(map(str, lost))
+            missing = [fold for fold in task["folds"] if (name, fold) not in have]
+            if missing and name not in never:
+                folds = ", ".join(map(str, missing))
                 self._refuse("schema", f"planned folds without a record: {folds}.", name)
         stored = self.run.folder / "predictions"
-        kept = {self.run._predictions(r) for r in self.records if r["fold"] is not None}
+        recorded = {self.run._predictions(r) for r in self.records if r["fold"] is not None}
         for folder in sorted(stored.glob("*/*")) if stored.is_dir() else ():
-            if folder not in kept:
+            if folder not in recorded:
                 where = folder.relative_to(self.run.folder).as_posix()
                 self._refuse("schema", f"{where} has predictions of a job without a record.")
 
@@ -580,18 +584,20 @@ class _Work:
                 "data", f"other data: the hash is {theirs}, expected {mine}.", facts["name"]
             )
             return
-        own: dict[str, Any] = {
+        protocol: dict[str, Any] = {
             "split": planned.facts["split"].get("rows"),
             "probe": json.loads(json.dumps(planned.task.probe, default=repr)),
             "missing": planned.task.missing,
             "metrics": list(planned.task.metrics),
         }
         split_rows = (facts.get("split") or {}).get("rows")
-        given = {**{name: facts.get(name) for name in own}, "split": split_rows}
-        for name, expected in own.items():
-            if given[name] is not None and given[name] != expected:
-                shown = "other rows" if name == "split" else f"{given[name]}, expected {expected}"
-                self._refuse("data", f"{name} differs from the suite: {shown}.", facts["name"])
+        recorded = {**{name: facts.get(name) for name in protocol}, "split": split_rows}
+        for name, expected in protocol.items():
+            if recorded[name] is not None and recorded[name] != expected:
+                difference = (
+                    "other rows" if name == "split" else f"{recorded[name]}, expected {expected}"
+                )
+                self._refuse("data", f"{name} differs from the suite: {difference}.", facts["name"])
 
     def _compare_rows(self, record: Mapping[str, Any]) -> None:
         """Compare the targets and keys of stored predictions with the test rows of the data."""
@@ -626,35 +632,35 @@ class _Work:
             why = "imported" if self.run.about.get("imported") else "damaged records"
             self.skipped["scores"] = why
             return
-        found = rescore(self.run)
-        for message in found.problems:
+        rescored = rescore(self.run)
+        for message in rescored.problems:
             short = message.replace(f"{self.run.folder}/", "")
             self._refuse("scores", f"predictions cannot be used: {short}")
-        rows = found.differences
+        rows = rescored.differences
         old, new = rows["before"].to_numpy(), rows["value"].to_numpy()
         with np.errstate(invalid="ignore"):
             near = np.abs(old - new) <= SCORE_TOLERANCE * np.maximum(1, np.abs(old))
         for row in rows[~near].to_dict("records"):
-            if row["why"] in found.problems:
+            if row["why"] in rescored.problems:
                 continue
             view = "" if row["view"] == "clean" else f" ({row['view']})"
             message = f"{row['metric']}{view} is {_number(row['before'])} in the record, and "
             message += f"{_number(row['value'])} from the predictions."
             self._refuse("scores", message, row["task"], row["fold"])
         self._check_tables()
-        self.notes += [f"scores: {note}" for note in found.notes]
-        self.details["scores"] = count(len(found.scores), "score")
+        self.notes += [f"scores: {note}" for note in rescored.notes]
+        self.details["scores"] = count(len(rescored.scores), "score")
 
     def _check_tables(self) -> None:
         """Refuse tables, which other programs read, with other scores than the records."""
-        made = _by_key(scores_table(self.records))
+        expected = _by_key(scores_table(self.records))
         path = self.run.folder / "scores" / "scores.csv"
         stored = {"scores/scores.csv": _read_scores(path)} if path.is_file() else {}
         if (compact := read_compact(self.run.folder)) is not None:
             stored["scores/jobs.columns"] = compact.scores()
         for name, table in stored.items():
             try:
-                same = _by_key(table).equals(made) if table is not None else False
+                same = _by_key(table).equals(expected) if table is not None else False
             except (KeyError, TypeError, ValueError):
                 same = False
             if not same:
@@ -668,8 +674,8 @@ class _Work:
     def _check_copies(self) -> None:
         compared = 0
         for other in self.others:
-            about = other.about
-            names = {about["model"], about.get("base")} - {None}
+            settings = other.about
+            names = {settings["model"], settings.get("base")} - {None}
             if names & {self.run.model, self.run.about.get("base")}:
                 continue  # runs of one model, or its variants, may be equal
             theirs = {
@@ -680,7 +686,7 @@ class _Work:
             shared = [r for r in self.done if (r["task"], r["fold"]) in theirs]
             compared += bool(shared)
             apart = [self._copy_distance(r, other, theirs[r["task"], r["fold"]]) for r in shared]
-            equal = [r for r, each in zip(shared, apart, strict=True) if each <= EQUAL]
+            equal = [r for r, distance in zip(shared, apart, strict=True) if distance <= EQUAL]
             if equal and sum(self._rows(record) for record in equal) >= FEWEST_ROWS:
                 what = f"predictions equal those of {other.model} ({other.folder.name})"
                 self.copied[what] = [(record["task"], record["fold"]) for record in equal]
@@ -701,10 +707,10 @@ class _Work:
     ) -> float:
         mine = self._answers(record)
         try:
-            found = read_predictions_checked(other, theirs, CLEAN)
+            predictions = read_predictions_checked(other, theirs, CLEAN)
         except KaratError:
             return np.inf
-        return np.inf if mine is None else copy_distance(mine, found)
+        return np.inf if mine is None else copy_distance(mine, predictions)
 
     # -- running jobs again -----------------------------------------------------------------
 
@@ -759,14 +765,14 @@ class _Work:
             job = record["task"], record["fold"]
             return 0 if job in copies else 1 if job == best else 2
 
-        mixed = sorted((able[place] for place in order), key=urgency)
+        mixed = sorted((able[number] for number in order), key=urgency)
         seen: Counter[str] = Counter()
         places = []
         for record in mixed:  # one job of every task before a second one of any
             places.append((urgency(record), seen[record["task"]]))
             seen[record["task"]] += 1
         chosen = sorted(range(len(mixed)), key=places.__getitem__)[: self.jobs]
-        return [mixed[place] for place in chosen]
+        return [mixed[number] for number in chosen]
 
     def _compare_again(self, record: Mapping[str, Any]) -> None:
         """Run a job again and compare its predictions with the stored ones."""
@@ -834,18 +840,18 @@ class _Work:
 
     def _most_surprising(self, records: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
         """Return the job whose score is best compared with the other folds of its task."""
-        found: dict[str, list[tuple[int, float]]] = {}
+        by_task: dict[str, list[tuple[int, float]]] = {}
         for record in records:
             value = next((v["scores"].get(record["metric"]) for v in record["views"]), None)
             higher = self.plans[record["task"]].get("higher_is_better") or {}
             if value is not None:
                 value = value if higher.get(record["metric"], True) else -value
-                found.setdefault(record["task"], []).append((record["fold"], value))
+                by_task.setdefault(record["task"], []).append((record["fold"], value))
         best, job = -np.inf, (records[0]["task"], records[0]["fold"])
-        for task, scores in found.items():
+        for task, scores in by_task.items():
             values = np.array([value for _, value in scores])
-            for place, (fold, value) in enumerate(scores if len(values) > 2 else ()):
-                others = np.delete(values, place)
+            for position, (fold, value) in enumerate(scores if len(values) > 2 else ()):
+                others = np.delete(values, position)
                 gap = (value - others.mean()) / (others.std() + 1e-3 * abs(others.mean()) + 1e-12)
                 if gap > best:
                     best, job = gap, (task, fold)
@@ -853,9 +859,9 @@ class _Work:
 
     def _random_view(self, record: Mapping[str, Any]) -> View:
         """Return one of the corrupted views of a job, or the clean one if it has no other."""
-        known = self.reference.tasks[record["task"]].task.corruptions
+        corruptions = self.reference.tasks[record["task"]].task.corruptions
         views = [view_of(view) for view in record["views"] if view.get("status", "ok") == "ok"]
-        able = [view for view in views if view.severity in known.get(view.corruption, ())]
+        able = [view for view in views if view.severity in corruptions.get(view.corruption, ())]
         rng = np.random.default_rng([self.seed, record["fold"]])
         return able[rng.integers(len(able))] if able else CLEAN
 
@@ -887,16 +893,19 @@ class _Work:
         self, record: Mapping[str, Any], view: View, again: Repeated, accepted: float
     ) -> None:
         """Compare predictions on corrupted data, or the scores if they are not stored."""
-        stored, made = self._answers(record, view), again.corrupted
-        if stored is not None and made is not None:
-            apart = distance(stored, made)
+        stored, repeated = self._answers(record, view), again.corrupted
+        if stored is not None and repeated is not None:
+            apart = distance(stored, repeated)
             # predictions on corrupted data depend more on the seed
             if apart <= TOLERANCE + 2 * accepted:
                 return
             message = f"a new run gives other predictions on {view.name}: they differ by "
             message += f"{rounded(apart)} per row (of at most 1)."
         else:
-            named = {view_of(each).name: each["scores"] for each in again.record["views"]}
+            named = {
+                view_of(other_view).name: other_view["scores"]
+                for other_view in again.record["views"]
+            }
             claimed = next(v["scores"] for v in record["views"] if view_of(v) == view)
             metric = record["metric"]
             old, new = claimed.get(metric), named.get(view.name, {}).get(metric)
@@ -926,8 +935,8 @@ class _Work:
             for message in _impossible_times(record, start, end, now):
                 self._refuse("timing", message, record["task"], record["fold"])
         # a resumed run may have some jobs of an earlier one, not all
-        known = [end for end in ends if end is not None]
-        early = [end < start for end in known] if start is not None else []
+        known_ends = [end for end in ends if end is not None]
+        early = [end < start for end in known_ends] if start is not None else []
         if early and all(early) and not self.run.about.get("rescored"):
             self._refuse("timing", "all jobs ended before the run started.")
         times = pd.Series([r.get("seconds") for r in self.done], dtype=float).dropna()
@@ -1060,8 +1069,8 @@ def _by_key(table: pd.DataFrame) -> pd.Series:
     """Return scores by all that names them, sorted."""
     frame = table[list(SCORE_COLUMNS)].fillna({"corruption": ""})
     keys = [name for name in SCORE_COLUMNS if name != "value"]
-    made = frame.astype(dict.fromkeys(("repeat", "fold", "draw", "epoch", "severity"), float))
-    return made.astype({"value": float}).set_index(keys)["value"].sort_index()
+    typed = frame.astype(dict.fromkeys(("repeat", "fold", "draw", "epoch", "severity"), float))
+    return typed.astype({"value": float}).set_index(keys)["value"].sort_index()
 
 
 def _impossible_times(
@@ -1092,10 +1101,10 @@ def _impossible_times(
             yield f"it took {total:.3g} s, but ended {passed:.3g} s after the start of the run."
 
 
-def _moment(text: Any) -> datetime | None:
+def _moment(text: object) -> datetime | None:
     """Return a time stamp; None if the text is not one."""
     try:
-        found = datetime.fromisoformat(str(text))
+        moment = datetime.fromisoformat(str(text))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -25,7 +25,7 @@ extension = Extension(
         },
         "reader": {
             "corpus": f"{_HERE}.corpus:read_corpus",
-            "tables": f"{_HERE}.corpus:read_tables",
+            "tables": f"{_HERE}.table_corpus:read_tables",
         },
     },
     definitions=(f"{_HERE}:search.yaml",),

@@ -7,7 +7,7 @@ conditions on columns, as text, for the matching rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,25 @@ from karat.core.registry import query_generator
 from karat.data.load_dataset import check_integer
 from karat.errors import DataError, DefinitionError
 
+#: larger integers are not exact as floats, which a column with missing values has
+EXACT = 2**53
+#: the column types in a query of each sort: "word" is categorical, "number" is numeric
+SORTS = {"numeric": ("number",), "categorical": ("word",), "mixed": ("word", "number")}
+OPENINGS = ("rows where", "find rows where", "show the ones where")
+JOINTS = (" and ", ", and ", "; also ")
+IS = ("{column} is {value}", "{column} equals {value}", "{column} is just {value}")
+ABOVE = ("{column} is above {low}", "{column} is more than {low}", "{column} exceeds {low}")
+BELOW = ("{column} is below {high}", "{column} is less than {high}", "{column} is under {high}")
+BETWEEN = ("{column} is between {low} and {high}", "{column} is from {low} to {high}")
+#: numeric columns with fewer distinct values are categorical
+MEASURED = 10
+#: longer texts are not used as values
+LONGEST = 60
+#: how often a query with too many matching rows is drawn again
+TRIES = 40
+#: a condition as text, and which rows match it
+_Condition = tuple[str, np.ndarray]
+
 
 def table_rows(data: Dataset, generator: str) -> pd.DataFrame:
     """Return the distinct rows of a table that the questions refer to."""
@@ -30,7 +49,7 @@ def table_rows(data: Dataset, generator: str) -> pd.DataFrame:
     return data.items.iloc[data.mentioned()]
 
 
-def check_share(generator: str, parameter: str, value: Any) -> None:
+def check_share(generator: str, parameter: str, value: object) -> None:
     """Raise a DefinitionError unless the value is above 0 and at most 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise DefinitionError(
@@ -50,16 +69,12 @@ def searched(
     """
     if not len(queries):
         raise DataError(f"{data.name}: no query could be generated from its rows.")
-    repeated = np.repeat(np.asarray(queries, dtype=object), [len(found) for found in answers])
+    repeated = np.repeat(np.asarray(queries, dtype=object), [len(rows) for rows in answers])
     questions = pd.DataFrame({"query": repeated})
     truth = items.index.to_numpy()[np.concatenate(answers)]
     modality = "table" if isinstance(items, pd.DataFrame) else "text"
-    about = data.about
-    return Dataset(data.name, items, questions, truth, "items", modality, repeated, about=about)
-
-
-#: larger integers are not exact as floats, which a column with missing values has
-EXACT = 2**53
+    facts = data.about
+    return Dataset(data.name, items, questions, truth, "items", modality, repeated, about=facts)
 
 
 @query_generator("partial-rows")
@@ -110,22 +125,6 @@ def _with_parts(table: pd.DataFrame, drawn: np.ndarray, mask: np.ndarray) -> pd.
         stays = np.concatenate([np.ones(len(table), dtype=bool), mask[:, i]])
         rows.isetitem(i, column.where(stays))
     return rows
-
-
-#: the column types in a query of each sort: "word" is categorical, "number" is numeric
-SORTS = {"numeric": ("number",), "categorical": ("word",), "mixed": ("word", "number")}
-OPENINGS = ("rows where", "find rows where", "show the ones where")
-JOINTS = (" and ", ", and ", "; also ")
-IS = ("{column} is {value}", "{column} equals {value}", "{column} is just {value}")
-ABOVE = ("{column} is above {low}", "{column} is more than {low}", "{column} exceeds {low}")
-BELOW = ("{column} is below {high}", "{column} is less than {high}", "{column} is under {high}")
-BETWEEN = ("{column} is between {low} and {high}", "{column} is from {low} to {high}")
-#: numeric columns with fewer distinct values are categorical
-MEASURED = 10
-#: longer texts are not used as values
-LONGEST = 60
-#: how often a query with too many matching rows is drawn again
-TRIES = 40
 
 
 @query_generator("text-queries")
@@ -202,10 +201,6 @@ def _drawn(
     return query, np.flatnonzero(matches)
 
 
-#: a condition as text, and which rows match it
-_Condition = tuple[str, np.ndarray]
-
-
 @dataclass(frozen=True)
 class _Columns:
     """The columns of a table by type, their cells, and the sorted values of numeric ones."""
@@ -234,7 +229,7 @@ class _Columns:
                 cells[name] = np.array(texts, dtype=object)
         return cls(names, cells, ordered, len(table))
 
-    def word(self, name: Any, row: int, rng: np.random.Generator) -> _Condition | None:
+    def word(self, name: Hashable, row: int, rng: np.random.Generator) -> _Condition | None:
         """Return the condition that a column equals the row's value."""
         value = self.cells[name][row]
         if not value or len(value) > LONGEST:
@@ -242,19 +237,19 @@ class _Columns:
         words = _one(IS, rng).format(column=name, value=value)
         return words, self.cells[name] == value
 
-    def number(self, name: Any, row: int, rng: np.random.Generator) -> _Condition | None:
+    def number(self, name: Hashable, row: int, rng: np.random.Generator) -> _Condition | None:
         """Return a condition on a numeric column, with round limits, that the row matches."""
         numbers, ordered = self.cells[name], self.ordered[name]
         if not np.isfinite(numbers[row]):
             return None
-        place = np.searchsorted(ordered, numbers[row]) / len(ordered)
-        sides = [place - rng.uniform(0.005, 0.05), place + rng.uniform(0.005, 0.05)]
+        quantile = np.searchsorted(ordered, numbers[row]) / len(ordered)
+        sides = [quantile - rng.uniform(0.005, 0.05), quantile + rng.uniform(0.005, 0.05)]
         ranks = np.rint(np.clip(sides, 0, 1) * (len(ordered) - 1)).astype(int)
         low, high = _round(*ordered[ranks].tolist())
         templates: tuple[str, ...] = BETWEEN
-        if place <= 0.05:
+        if quantile <= 0.05:
             templates, matches = BELOW, numbers < high
-        elif place >= 0.95:
+        elif quantile >= 0.95:
             templates, matches = ABOVE, numbers > low
         else:
             matches = (numbers >= low) & (numbers <= high)

@@ -76,8 +76,8 @@ class BM25(SearchModel):
         """Return the BM25 score of each document; 0 without a common word."""
         rows = np.zeros((len(queries), self.size_), dtype=np.float32)
         for row, words in zip(rows, self._words(queries), strict=True):
-            if known := [word for word in words if word in self.known_]:
-                row[:] = self.index_.get_scores(known)
+            if known_words := [word for word in words if word in self.known_]:
+                row[:] = self.index_.get_scores(known_words)
         return rows
 
     def _words(self, texts: list[str]) -> list[list[str]]:
@@ -89,12 +89,12 @@ class BM25(SearchModel):
         return words
 
 
-def _identity(thing: Any) -> str:
+def _identity(thing: object) -> str:
     """Return the identity of a stage; raise TypeError if it has none."""
     if is_searcher(thing):
-        if (found := object_identity(thing)) is None:
+        if (identity := object_identity(thing)) is None:
             raise TypeError(f"{type(thing).__name__} has no identity: it cannot be pickled.")
-        return found
+        return identity
     return wrapped_fingerprint(wrapped_model(thing, None))
 
 
@@ -123,8 +123,8 @@ class Fusion(SearchModel):
         """Raise MissingExtra or Declined if a model cannot run."""
         if len(self.models) < 2:
             raise DefinitionError(f"fusion needs two or more models, got {len(self.models)}.")
-        for each in self.models:
-            _require(each)
+        for model in self.models:
+            _require(model)
 
     def fingerprint(self) -> str:
         """Return the identities of the models."""
@@ -132,7 +132,7 @@ class Fusion(SearchModel):
 
     def index(self, documents: list[str]) -> Fusion:
         """Let every model read the documents."""
-        self.stages_ = [as_searcher(each) for each in self.models]
+        self.stages_ = [as_searcher(model) for model in self.models]
         for stage in self.stages_:
             stage.index(documents)
         return self
@@ -140,7 +140,7 @@ class Fusion(SearchModel):
     def scores(self, queries: list[str]) -> np.ndarray:
         """Return the sum of reciprocal ranks."""
         ranks = [descending_ranks(stage.scores(queries)) + 1 for stage in self.stages_]
-        return np.asarray(sum(1.0 / (FUSION + each) for each in ranks))
+        return np.asarray(sum(1.0 / (FUSION + stage_ranks) for stage_ranks in ranks))
 
 
 @dataclass(eq=False, repr=False)
@@ -195,14 +195,14 @@ class Reranker(SearchModel):
         """Return the parameters, and the identities of both stages."""
         if isinstance(self.model, str | os.PathLike):
             folder = model_folder(str(self.model))
-            own = f"{self.model} {self.revision} {file_stamps(folder) if folder else ''}"
+            identity = f"{self.model} {self.revision} {file_stamps(folder) if folder else ''}"
         elif _is_cross_encoder(self.model):
-            own = sentence_transformer_hash(self.model)
-        elif (found := object_identity(self.model)) is not None:
-            own = found
+            identity = sentence_transformer_hash(self.model)
+        elif (pickled := object_identity(self.model)) is not None:
+            identity = pickled
         else:
             raise TypeError("the model of the reranker has no identity: it cannot be pickled.")
-        return f"{own} {self.top} {_identity(self.first)}"
+        return f"{identity} {self.top} {_identity(self.first)}"
 
     def index(self, documents: list[str]) -> Reranker:
         """Let the first stage read the documents."""
@@ -219,7 +219,7 @@ class Reranker(SearchModel):
         for query, ranks in zip(queries, ahead, strict=True):
             # of documents that tie at the last place, the first ones are ordered again
             best = np.argsort(ranks, kind="stable")[: self.top]
-            scores = self._pair_scores([(query, self.documents_[place]) for place in best])
+            scores = self._pair_scores([(query, self.documents_[number]) for number in best])
             ranks += len(best)
             ranks[best] = descending_ranks(scores[None])[0]
         return -ahead.astype(np.float64)
@@ -229,10 +229,10 @@ class Reranker(SearchModel):
         if (model := self._cross_encoder()) is not None:
             self.truncated_ += count_over_limit(model, pairs)
             with torch_threads(self.threads):
-                found = model.predict(pairs, batch_size=self.batch, show_progress_bar=False)
+                predicted = model.predict(pairs, batch_size=self.batch, show_progress_bar=False)
         else:
-            found = self.model.predict(pairs)
-        scores = np.asarray(found, dtype=np.float64)
+            predicted = self.model.predict(pairs)
+        scores = np.asarray(predicted, dtype=np.float64)
         if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
             raise ContractError(
                 f"a reranker must return one finite score per pair; got {scores.shape} for "
@@ -250,12 +250,12 @@ class Reranker(SearchModel):
         return self.model_
 
 
-def _is_cross_encoder(thing: Any) -> bool:
+def _is_cross_encoder(thing: object) -> bool:
     kind = type(thing)
     return kind.__name__ == "CrossEncoder" and kind.__module__.startswith("sentence_transformers")
 
 
-def _require(stage: Any) -> None:
+def _require(stage: object) -> None:
     """Raise MissingExtra or Declined if a stage cannot run."""
     if callable(check := getattr(stage, "check_installed", None)):
         check()

@@ -49,7 +49,9 @@ from karat.cli.options import SETTINGS, define_option, option, repeatable
     type=click.Path(path_type=Path, exists=True, file_okay=False),
 )
 @option("--open", "Open the page in a browser.", dest="show", is_flag=True)
-def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **given: Any) -> int:
+def serve(
+    folder: Path, token_file: Path | None, max_upload: int, show: bool, **options: Any
+) -> int:
     """Serve the runs in DIR as a live page with a JSON API (http://127.0.0.1:8765/).
 
     \b
@@ -71,7 +73,7 @@ def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **
     from karat.ext.serve.server import serve as run
 
     token = read_token(token_file)
-    settings = ServerSettings(folder, token=token, max_upload=max_upload * MEGABYTE, **given)
+    settings = ServerSettings(folder, token=token, max_upload=max_upload * MEGABYTE, **options)
     if token_file is not None and is_readable_by_others(token_file):
         click.echo(f"note: other users can read {token_file}; chmod 600 {token_file}", err=True)
     if not is_loopback(settings.host):

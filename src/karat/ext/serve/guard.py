@@ -13,7 +13,7 @@ import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, HTTPException
@@ -29,6 +29,11 @@ from karat.ext.serve.snapshots import (
     short_hash,
     to_ascii_json,
 )
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Scope
+
+    from karat.ext.serve.routes import Service
 
 BASE = "/api/v1"
 #: the event stream, which must not be compressed: a compressor holds events back
@@ -74,12 +79,14 @@ CHUNK, MIN_COMPRESSED = 2**16, 1024
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
+#: path, query, Accept header, and whether it is compressed
+Key = tuple[str, bytes, str, bool]
 
 
 class Json(JSONResponse):
     """A JSON response without NaN."""
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         """Return the content as JSON."""
         return to_ascii_json(content)
 
@@ -97,28 +104,28 @@ def internal_error() -> ApiError:
     return ApiError(500, "internal error", hint)
 
 
-def has_tag(asked: str, tag: str) -> bool:
+def has_tag(if_none_match: str, tag: str) -> bool:
     """Return whether an If-None-Match header names an entity tag, weak or not.
 
     >>> has_tag('"a", W/"b"', '"b"'), has_tag("*", '"b"'), has_tag("", '"b"')
     (True, True, False)
     """
-    known = {each.strip().removeprefix("W/") for each in asked.split(",")}
-    return tag.removeprefix("W/") in known or "*" in known
+    tags = {entry.strip().removeprefix("W/") for entry in if_none_match.split(",")}
+    return tag.removeprefix("W/") in tags or "*" in tags
 
 
 # -- turns ----------------------------------------------------------------------------------
 
 
 class Turns:
-    """Lets ``total`` requests in at a time, ``each`` of them from one client; the others wait.
+    """Lets ``total`` requests in at a time, ``per_client`` of one client; the others wait.
 
     The clients that wait take turns: one with many requests does not delay the others.
     """
 
-    def __init__(self, total: int, each: int) -> None:
+    def __init__(self, total: int, per_client: int) -> None:
         self.total = total
-        self.each = each
+        self.per_client = per_client
         self._inside: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
@@ -130,14 +137,14 @@ class Turns:
     async def enter(self, client: str) -> Callable[[], None]:
         """Wait for a turn, and return a function that ends it."""
         line = self._waiting.setdefault(client, deque())
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(place)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(turn)
         self._admit()
         try:
-            await place
+            await turn
         except asyncio.CancelledError:
-            if place.cancelled():
-                self._leave_line(client, place)
+            if turn.cancelled():
+                self._leave_line(client, turn)
             else:  # it was this request's turn at the same moment
                 self._end(client)
             raise
@@ -154,13 +161,13 @@ class Turns:
     def _admit(self) -> None:
         for client in list(self._waiting):
             line = self._waiting[client]
-            while line and self._inside[client] < self.each:
+            while line and self._inside[client] < self.per_client:
                 if self._inside.total() >= self.total:
                     return
-                place = line.popleft()
-                if not place.done():
+                turn = line.popleft()
+                if not turn.done():
                     self._inside[client] += 1
-                    place.set_result(None)
+                    turn.set_result(None)
                     self._waiting.move_to_end(client)
                     break
             if not line:
@@ -172,10 +179,10 @@ class Turns:
             del self._inside[client]
         self._admit()
 
-    def _leave_line(self, client: str, place: asyncio.Future[None]) -> None:
+    def _leave_line(self, client: str, turn: asyncio.Future[None]) -> None:
         line = self._waiting.get(client, deque())
-        if place in line:
-            line.remove(place)
+        if turn in line:
+            line.remove(turn)
         if not line:
             self._waiting.pop(client, None)
 
@@ -205,10 +212,6 @@ class Recorded:
         for name, value in changes.items():
             headers[name.replace("_", "-")] = value
         return replace(self, headers=tuple(headers.raw))
-
-
-#: path, query, Accept header, and whether it is compressed
-Key = tuple[str, bytes, str, bool]
 
 
 class ResponseCache:
@@ -242,12 +245,14 @@ class ResponseCache:
         if before is None or snapshot.version != before.version:
             self._being_made = {}
         same = before is not None and snapshot.state == before.state
-        self._known = {key: each for key, each in self._known.items() if same and each.lasting}
+        self._known = {
+            key: response for key, response in self._known.items() if same and response.lasting
+        }
 
     async def _newest_snapshot(self) -> Snapshot:
-        found = self.watcher.newest()
-        if found is not None:
-            return found
+        current = self.watcher.newest()
+        if current is not None:
+            return current
         if self._scan is None or self._scan.done():
             self._scan = asyncio.create_task(asyncio.to_thread(self.watcher.snapshot))
         # many clients slow down a scan: meanwhile they get what was there before
@@ -255,29 +260,29 @@ class ResponseCache:
         return await asyncio.shield(self._scan) if earlier is None else earlier
 
     async def _make(self, key: Key, make: Callable[[], Awaitable[Recorded]]) -> Recorded:
-        known, being_made = self._known, self._being_made
+        cached, being_made = self._known, self._being_made
         version = self._snapshot.version if self._snapshot else ""
         # until its new data are made, a page shows the data of an earlier scan
         lasting = key[0] not in BUNDLE_PATHS or self.bundles.version == version
         try:
-            made = replace(await make(), lasting=lasting)
-            if made.status == 200:
-                made = await self._complete(key, made)
-                used = sum(len(each.body) for each in known.values())
-                if len(known) < MAX_CACHED and used + len(made.body) <= MAX_CACHED_BYTES:
-                    known[key] = made
-            return made
+            response = replace(await make(), lasting=lasting)
+            if response.status == 200:
+                response = await self._complete(key, response)
+                used = sum(len(other.body) for other in cached.values())
+                if len(cached) < MAX_CACHED and used + len(response.body) <= MAX_CACHED_BYTES:
+                    cached[key] = response
+            return response
         finally:
             being_made.pop(key, None)
 
-    async def _complete(self, key: Key, made: Recorded) -> Recorded:
+    async def _complete(self, key: Key, response: Recorded) -> Recorded:
         """Return a response with an entity tag and, if the client accepts it, compressed."""
-        tag = made.tag or f'"{short_hash(made.body)}"'
-        made = made.with_headers(etag=tag, vary="Accept, Accept-Encoding")
-        if not key[3] or len(made.body) < MIN_COMPRESSED:
-            return made
+        tag = response.tag or f'"{short_hash(response.body)}"'
+        response = response.with_headers(etag=tag, vary="Accept, Accept-Encoding")
+        if not key[3] or len(response.body) < MIN_COMPRESSED:
+            return response
         if (key[0], tag) not in self._packed:
-            packed = await asyncio.to_thread(gzip.compress, made.body, 6, mtime=0)
+            packed = await asyncio.to_thread(gzip.compress, response.body, 6, mtime=0)
             self._packed[key[0], tag] = packed
             while sum(map(len, self._packed.values())) > MAX_CACHED_BYTES:
                 self._packed.popitem(last=False)
@@ -286,8 +291,10 @@ class ResponseCache:
             packed = self._packed[key[0], tag]
         size = str(len(packed))
         # other bytes than without compression: a weak tag
-        made = made.with_headers(content_encoding="gzip", content_length=size, etag=f"W/{tag}")
-        return replace(made, body=packed)
+        response = response.with_headers(
+            content_encoding="gzip", content_length=size, etag=f"W/{tag}"
+        )
+        return replace(response, body=packed)
 
 
 # -- the guard ------------------------------------------------------------------------------
@@ -300,7 +307,7 @@ class Guard:
     handler of unexpected errors outside of these, and that response needs the headers too.
     """
 
-    def __init__(self, app: FastAPI, service: Any) -> None:
+    def __init__(self, app: FastAPI, service: Service) -> None:
         self.app = app
         self.service = service
         self.settings: ServerSettings = service.settings
@@ -308,7 +315,7 @@ class Guard:
         self.turns = Turns(limits.requests, limits.requests_per_client)
         self.responses = ResponseCache(service.watcher, service.bundles)
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -319,7 +326,7 @@ class Guard:
         send_protected = _with_headers(send, head_only=scope["method"] == "HEAD")
         started = False
 
-        async def send_in_time(message: Any) -> None:
+        async def send_in_time(message: Message) -> None:
             nonlocal started
             started = True
             clock.reschedule(None)  # from here on the connection has its own limits
@@ -341,7 +348,7 @@ class Guard:
                 await error_response(internal_error())(scope, receive, send_protected)
             raise  # uvicorn reports it
 
-    async def _respond(self, scope: Any, receive: Receive, send: Send) -> None:
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         receive = self._limited(scope, receive)
         if scope["method"] not in ("GET", "HEAD"):
             await self.app(scope, receive, send)
@@ -354,7 +361,7 @@ class Guard:
             return
         leave = await self.turns.enter(client_of(scope))
 
-        async def send_and_leave(message: Any) -> None:
+        async def send_and_leave(message: Message) -> None:
             leave()  # sending takes as long as the client wants
             await send(message)
 
@@ -363,40 +370,40 @@ class Guard:
         finally:
             leave()
 
-    async def _respond_once(self, scope: Any, send: Send) -> None:
+    async def _respond_once(self, scope: Scope, send: Send) -> None:
         """Send a response that is made once for all clients."""
         headers = Headers(scope=scope)
         packed = "accept-encoding" in headers
         key = (scope["path"], scope["query_string"], headers.get("accept", ""), packed)
         shared = [(k, v) for k, v in scope["headers"] if k not in UNSHARED_HEADERS]
-        made = await self.responses.get(key, lambda: self._make({**scope, "headers": shared}))
-        if made.status == 200 and has_tag(headers.get("if-none-match", ""), made.tag):
-            start = {"status": 304, "headers": [h for h in made.headers if h[0] in UNMODIFIED]}
+        response = await self.responses.get(key, lambda: self._make({**scope, "headers": shared}))
+        if response.status == 200 and has_tag(headers.get("if-none-match", ""), response.tag):
+            start = {"status": 304, "headers": [h for h in response.headers if h[0] in UNMODIFIED]}
             await send({"type": "http.response.start", **start})
             await send({"type": "http.response.body", "body": b""})
             return
-        start = {"status": made.status, "headers": [*made.headers]}
+        start = {"status": response.status, "headers": [*response.headers]}
         await send({"type": "http.response.start", **start})
-        body = b"" if scope["karat.head"] else made.body
+        body = b"" if scope["karat.head"] else response.body
         for begin in range(0, max(len(body), 1), CHUNK):  # waits for clients that read slowly
             chunk, more = body[begin : begin + CHUNK], begin + CHUNK < len(body)
             await send({"type": "http.response.body", "body": chunk, "more_body": more})
-        if made.error is not None:
-            raise made.error
+        if response.error is not None:
+            raise response.error
 
-    async def _make(self, scope: Any) -> Recorded:
+    async def _make(self, scope: Scope) -> Recorded:
         """Return a response; after an unexpected error, without the runs that cause it."""
         leave = await self.turns.enter(client_of(scope))
         try:
-            made = await self._record({**scope})
-            if made.error is not None:
+            response = await self._record({**scope})
+            if response.error is not None:
                 if await asyncio.to_thread(self.service.watcher.leave_out_damaged):
-                    made = await self._record(scope)
-            return made
+                    response = await self._record(scope)
+            return response
         finally:
             leave()
 
-    async def _record(self, scope: Any) -> Recorded:
+    async def _record(self, scope: Scope) -> Recorded:
         """Return the response of the application to a request without a body."""
         messages: list[Any] = []
         error = None
@@ -404,7 +411,7 @@ class Guard:
         async def receive() -> Any:
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        async def record(message: Any) -> None:
+        async def record(message: Message) -> None:
             messages.append(message)
 
         try:
@@ -413,10 +420,10 @@ class Guard:
             if not messages:
                 raise
             error = raised
-        body = b"".join(each.get("body", b"") for each in messages[1:])
+        body = b"".join(message.get("body", b"") for message in messages[1:])
         return Recorded(messages[0]["status"], tuple(messages[0]["headers"]), body, error)
 
-    def _limited(self, scope: Any, receive: Receive) -> Receive:
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Return ``receive`` with a limit for bodies that FastAPI reads into memory."""
         if scope["path"] in UPLOAD_PATHS:
             return receive
@@ -433,13 +440,13 @@ class Guard:
         return limited
 
 
-def client_of(scope: Any) -> str:
+def client_of(scope: Scope) -> str:
     """Return the client of a request."""
     return client_key(scope["client"][0]) if scope.get("client") else ""
 
 
 def _with_headers(send: Send, head_only: bool) -> Send:
-    async def send_with_headers(message: Any) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=[*message["headers"]])
             for name, value in HEADERS.items():
@@ -455,7 +462,7 @@ def _with_headers(send: Send, head_only: bool) -> Send:
     return send_with_headers
 
 
-def check_request(scope: Any, settings: ServerSettings) -> None:
+def check_request(scope: Scope, settings: ServerSettings) -> None:
     """Refuse requests for another host, and requests that another website lets a browser send."""
     headers = Headers(scope=scope)
     _check_header(scope, headers)
@@ -487,7 +494,7 @@ def _check_site(headers: Headers, host: str) -> None:
         raise ApiError(403, "requests from other websites are not allowed")
 
 
-def _check_header(scope: Any, headers: Headers) -> None:
+def _check_header(scope: Scope, headers: Headers) -> None:
     """Refuse a header that is too large, or that a proxy may understand in another way."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     close = {"connection": "close"}
@@ -508,21 +515,21 @@ def accepts_gzip(accepted: str) -> bool:
     >>> accepts_gzip("gzip, br"), accepts_gzip("gzip;q=0"), accepts_gzip("br"), accepts_gzip("*")
     (True, False, False, True)
     """
-    found = {}
-    for each in accepted.lower().split(","):
-        name, _, quality = (word.strip() for word in each.partition(";"))
-        found[name] = re.fullmatch(r"q\s*=\s*0(\.0*)?", quality) is None
-    return found.get("gzip", found.get("*", False))
+    allowed = {}
+    for coding in accepted.lower().split(","):
+        name, _, quality = (word.strip() for word in coding.partition(";"))
+        allowed[name] = re.fullmatch(r"q\s*=\s*0(\.0*)?", quality) is None
+    return allowed.get("gzip", allowed.get("*", False))
 
 
-def _plain_headers(scope: Any) -> list[tuple[bytes, bytes]]:
+def _plain_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
     """Return the request headers without encodings and ranges that the application misreads."""
     headers = Headers(scope=scope)
     wrong = {b"accept-encoding"}
     streamed = scope["path"] == EVENTS
     if headers.get("range", "").count(",") >= MAX_RANGES:
         wrong.add(b"range")
-    kept = [(name, value) for name, value in scope["headers"] if name not in wrong]
+    remaining = [(name, value) for name, value in scope["headers"] if name not in wrong]
     if accepts_gzip(headers.get("accept-encoding", "")) and not streamed:
-        kept.append((b"accept-encoding", b"gzip"))
-    return kept
+        remaining.append((b"accept-encoding", b"gzip"))
+    return remaining

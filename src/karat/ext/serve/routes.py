@@ -1,4 +1,4 @@
-"""The web application: models of requests and responses, the endpoints and errors.
+"""The web application: the endpoints and errors.
 
 FastAPI validates requests and describes the API as OpenAPI; response models are documentation
 only, because large responses would be slow to validate.
@@ -19,20 +19,18 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import GenericAlias, MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, get_origin, get_type_hints
 from urllib.parse import quote
 
 import pandas as pd
-from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
-from fastapi import Path as PathParameter
+from fastapi import APIRouter, Depends, FastAPI, Header, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field, create_model
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
@@ -40,7 +38,29 @@ from starlette.routing import Match
 
 from karat import __version__
 from karat.core.predictions import ROWS_FILE
-from karat.errors import FAILURES, DataError, KaratError, did_you_mean
+from karat.errors import DataError, KaratError, did_you_mean
+from karat.ext.serve.answers import (
+    EVENT_RESPONSES,
+    Board,
+    Compared,
+    Dict,
+    Error,
+    EvaluationState,
+    EventStream,
+    GevalComparison,
+    GevalOptions,
+    GevalResult,
+    GevalRun,
+    GevalSummary,
+    LiveBundle,
+    Predictions,
+    Progress,
+    RunSummary,
+    Score,
+    VectorFile,
+    answer,
+    answer_list,
+)
 from karat.ext.serve.guard import (
     BASE,
     NO_STORE,
@@ -52,6 +72,27 @@ from karat.ext.serve.guard import (
     error_response,
     has_tag,
     internal_error,
+)
+from karat.ext.serve.request_parameters import (
+    BoardQuery,
+    CompareQuery,
+    EvaluationName,
+    EventsQuery,
+    FileName,
+    GevalComparisonQuery,
+    JobQuery,
+    JobsQuery,
+    NameQuery,
+    Paging,
+    PredictionsQuery,
+    Queried,
+    ResultName,
+    RunName,
+    RunsQuery,
+    ScoresQuery,
+    SuiteQuery,
+    Text,
+    ViewQuery,
 )
 from karat.ext.serve.screens import example_values, make_api_page, make_form
 from karat.ext.serve.server import ApiError, ServerSettings
@@ -92,6 +133,21 @@ ABOUT = (
     "everyone who reaches the server; uploads and evaluations require a token. Errors are JSON "
     "with a message and a hint."
 )
+BEARER = HTTPBearer(auto_error=False, scheme_name="token")
+NAMES = ("models", "suites", "tasks", "constraints")
+ICON = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+    b'<path fill="#b8860b" d="M4 2h8l3 4-7 8-7-8z"/></svg>'
+)
+WAIT_PAGE = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Karat</title>'
+    "<p>The page is being made and will appear here. There are many runs.</p></html>"
+)
+#: example of a body by path
+BODIES = {
+    f"{BASE}/evaluations": '{"suite": "quickstart", "models": ["onehot"]}',
+    f"{BASE}/geval": '{"vectors": "vectors.txt", "tasks": ["Class", "EntRel"]}',
+}
 
 
 class Service:
@@ -106,9 +162,9 @@ class Service:
         #: the progress of an ended evaluation comes from a scan after its end
         self.evaluations = Evaluations(settings, self.uploads, self.watcher.rescan)
         #: a client has one wrong token at a time answered, which limits how many it can try
-        self.guesses = Turns(total=1000, each=1)
+        self.guesses = Turns(total=1000, per_client=1)
         #: run folders are unpacked one at a time
-        self.unpacking = Turns(total=1, each=1)
+        self.unpacking = Turns(total=1, per_client=1)
         self.events = Events(self.look, settings.limits)
         self._lock = threading.Lock()
         self._cache: OrderedDict[Any, Any] = OrderedDict()
@@ -126,9 +182,9 @@ class Service:
     def look(self, topic: str) -> StreamEvent:
         """Return the state of an evaluation, or of the whole folder, as an event."""
         if topic:
-            found = self.describe(self.evaluations.get(topic))
-            ended = found["status"] not in (QUEUED, RUNNING)
-            return StreamEvent("evaluation", to_ascii_json(found), last=ended)
+            evaluation = self.describe(self.evaluations.get(topic))
+            ended = evaluation["status"] not in (QUEUED, RUNNING)
+            return StreamEvent("evaluation", to_ascii_json(evaluation), last=ended)
         snapshot = self.watcher.snapshot()
         try:
             version = self.bundles.bundle(snapshot).version
@@ -152,275 +208,7 @@ class Service:
 
 # -- requests -------------------------------------------------------------------------------
 
-T = TypeVar("T")
-#: an endpoint's parameter whose fields are the query parameters
-Queried = Annotated[T, Query()]
-Text = Annotated[str, Field(max_length=20_000)]
-Texts = Annotated[list[Text], Field(max_length=1000)]
-Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Limit = Annotated[int, Field(ge=1, le=10_000)]
-RunName = Annotated[str, PathParameter(min_length=1, description="Name of the run's folder.")]
-FileName = Annotated[str, PathParameter(min_length=1, description="Name of the vector file.")]
-ResultName = Annotated[str, PathParameter(min_length=1, description="Name of the result folder.")]
-EvaluationName = Annotated[str, PathParameter(min_length=1, description="Id of the evaluation.")]
-#: None is the default but cannot be sent: it does not belong in the schema
-MaybeText = Text | SkipJsonSchema[None]
-MaybeNumber = Number | SkipJsonSchema[None]
-
-
-def _described(description: str, default: Any = None) -> Any:
-    """Return a query parameter with a default."""
-    return Field(default, description=description)
-
-
-class Paging(BaseModel):
-    """Parameters of lists."""
-
-    offset: Number = _described("Number of items to skip.", 0)
-    limit: Limit = _described("Maximum number of items.", 1000)
-
-    def page(self, items: list[Any]) -> dict[str, Any]:
-        """Return the selected items and the total number."""
-        selected = items[self.offset : self.offset + self.limit]
-        return {"total": len(items), "offset": self.offset, "items": selected}
-
-
-class JobsQuery(Paging):
-    """Parameters of the list of jobs."""
-
-    task: MaybeText = _described("Only this task.")
-    fold: MaybeNumber = _described("Only this fold.")
-    status: MaybeText = _described("Only ok, failed, timeout, memory or declined jobs.")
-
-
-class JobQuery(BaseModel):
-    """Parameters that select a job."""
-
-    task: Text = _described("Name of the task.", ...)
-    fold: Number = _described("Number of the fold, starting at 0.", ...)
-
-
-class ViewQuery(JobQuery):
-    """Parameters that select predictions."""
-
-    view: Text = _described('A view such as typos@0.1, or "clean".', "clean")
-
-
-class PredictionsQuery(ViewQuery, Paging):
-    """Parameters of predictions as JSON."""
-
-
-Pool = Literal["variant", "model", "none"]
-
-
-class RunsQuery(BaseModel):
-    """The parameter that selects runs."""
-
-    run: Texts = _described("Only these runs, by folder name. Repeatable.", [])
-
-
-class ScoresQuery(RunsQuery, Paging):
-    """Parameters of the score table."""
-
-    model: Texts = _described("Only these models. Repeatable.", [])
-    task: Texts = _described("Only these tasks. Repeatable.", [])
-    metric: Texts = _described("Only these metrics. Repeatable.", [])
-    fold: MaybeNumber = _described("Only this fold.")
-    corruption: MaybeText = _described("Only this corruption; empty: clean data.")
-    epoch: Annotated[int, Field(ge=-1, le=2**31 - 1)] | SkipJsonSchema[None] = _described(
-        "Only this epoch; -1: final scores."
-    )
-    format: Literal["json", "csv"] | SkipJsonSchema[None] = _described(
-        "Overrides the Accept header. CSV has all rows unless limit is set."
-    )
-
-
-class BoardQuery(RunsQuery):
-    """Parameters of the leaderboard."""
-
-    by: Literal["task", "kind", "dataset", "language"] | SkipJsonSchema[None] = _described(
-        "Rank within each."
-    )
-    missing: Text = _described("How missing scores count.", "worst")
-    normalize: MaybeText = _described(
-        'Add scores from 0 to 1: "range", "baseline:MODEL" or "baseline:ZERO,ONE".'
-    )
-    sort: MaybeText = _described("Sort by this column, best first.")
-    metric: Texts = _described("TASK=METRIC: another metric of a task. Repeatable.", [])
-    columns: Texts = _described("More columns, as in karat leaderboard. Repeatable.", [])
-    pool: Pool = _described("Which runs are one model.", "variant")
-    format: Literal["json", "csv", "markdown"] | SkipJsonSchema[None] = _described(
-        "Overrides the Accept header."
-    )
-
-
-class CompareQuery(RunsQuery):
-    """Parameters of a comparison."""
-
-    a: Text = _described("A model, as named in the leaderboard.", ...)
-    b: Text = _described("The model to compare with.", ...)
-    metric: MaybeText = _described("Only this metric. Default: each task's primary metric.")
-    on: Literal["folds", "common", "rows"] = _described(
-        "Compare scores of folds, scores on the items both models cover, or predictions.", "folds"
-    )
-    pool: Pool = _described("Which runs are one model.", "variant")
-
-
-class EventsQuery(BaseModel):
-    """The parameter of event streams."""
-
-    evaluation: MaybeText = _described("Only this evaluation; the stream ends when it has ended.")
-
-
-class SuiteQuery(BaseModel):
-    """The parameter of the tasks of a suite."""
-
-    suite: Text = _described("Name of a suite or of a task.", ...)
-
-
-class GevalComparisonQuery(BaseModel):
-    """Parameters of a comparison of GEval runs."""
-
-    run: Text = _described("Id of a run.", ...)
-    compare_with: Texts = _described("Ids of other runs; default: all. Repeatable.", [])
-
-
-class NameQuery(BaseModel):
-    """The parameter of uploads."""
-
-    name: Text = _described("File name made of letters, digits and _@+,-.", ...)
-
-
 # -- responses ------------------------------------------------------------------------------
-
-
-class Answer(BaseModel):
-    """Fields that a response always has; it may have more."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-def answer(name: str, fields: dict[Any, str]) -> Any:
-    """Return the model of a response from the names of its fields by type."""
-    typed = {name: (type_, ...) for type_, names in fields.items() for name in names.split()}
-    return create_model(name, __base__=Answer, **typed)  # type: ignore[call-overload]
-
-
-def answer_list(name: str, item: Any, fields: dict[Any, str] | None = None) -> Any:
-    """Return the model of a response that is a page of a list."""
-    return answer(name, {int: "total", GenericAlias(list, (item,)): "items", **(fields or {})})
-
-
-Dict = dict[str, Any]
-Error = answer("Error", {str: "error hint"})
-RunSummary = answer(
-    "Run",
-    {str: "id model suite constraint stamp state last", float | None: "seconds_per_job"}
-    | {Number: f"planned ok {' '.join(FAILURES)} declined running left"},
-)
-Score = answer(
-    "Score",
-    {str: "run task model corruption metric", int: "draw epoch", int | None: "repeat fold"}
-    | {float | None: "severity value"},
-)
-RunningJob = answer("RunningJob", {str: "model task", int: "fold"})
-Progress = answer(
-    "Progress", {Number: "done failed left", GenericAlias(list, (RunningJob,)): "running"}
-)
-States = Literal["queued", "running", "finished", "failed", "cancelled", "stopped"]
-EvaluationState = answer(
-    "Evaluation",
-    {str: "id created started ended output", Order | GevalOrder: "order", States: "status"}
-    | {int | None: "code position", list[str]: "runs models", Progress: "progress"},
-)
-VectorFile = answer("VectorFile", {str: "name model", Number: "bytes"})
-Board = answer_list(
-    "Board", Dict, {list[str]: "tasks", Dict: "metrics higher_is_better separation"}
-)
-Compared = answer(
-    "Comparison",
-    {str: "sentence first second verdict", float | None: "rope", list[str]: "notes", Dict: "overall"}
-    | {list[Dict]: "tasks"},
-)
-GevalOptions = answer(
-    "GevalOptions",
-    {list[Dict]: "tasks gold_standards", str: "message"}
-    | {list[str]: "formats similarity_metrics analogy_functions protocols"},
-)
-GevalTable = answer("GevalTable", {list[str]: "columns", list[list[Any]]: "rows", int: "total"})
-GevalFacts = {str: "name run vectors tasks started similarity_metric top_k vector_size protocol"}
-GevalSummary = answer("GevalSummary", GevalFacts)
-GevalResult = answer(
-    "GevalResult",
-    {str: f"{GevalFacts[str]} log", list[str]: "problems", Dict: "ignored"}
-    | {GenericAlias(dict, (str, GevalTable)): "tables"},
-)
-GevalRun = answer(
-    "GevalRun",
-    {str: "id", list[str]: "tasks", int: "gold_standards scores", float | None: "coverage"},
-)
-GevalComparison = answer("GevalComparison", {str: "run", list[Dict]: "values ranks"})
-LiveBundle = answer("Bundle", {str: "title", list[Dict]: "models tasks", Progress: "progress"})
-Predictions = answer_list(
-    "Predictions",
-    list[str],
-    {list[str]: "columns", str | None: "answers truths", list[Any] | None: "classes"},
-)
-
-
-class EventStream(StreamingResponse):
-    """A stream of events that ends with its connection."""
-
-    media_type = "text/event-stream"
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Send events until the stream ends or the client leaves."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self.body_iterator.aclose()  # type: ignore[attr-defined]
-
-
-def _event(name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an event of a stream."""
-    fields = {"event": {"const": name}, "id": {"type": "string"}, "data": data}
-    return {"type": "object", "required": ["event", "data"], "properties": fields}
-
-
-_SCHEMAS = "#/components/schemas"
-#: an event of the folder, one of an evaluation, and the one after which a stream ends
-EVENT_SCHEMA = {
-    "oneOf": [
-        _event(
-            "progress",
-            {
-                "type": "object",
-                "required": ["version", "progress"],
-                "properties": {
-                    "version": {"type": "string"},
-                    "progress": {"$ref": f"{_SCHEMAS}/Progress"},
-                },
-            },
-        ),
-        _event("evaluation", {"$ref": f"{_SCHEMAS}/Evaluation"}),
-        _event("end", {"type": "object", "maxProperties": 0}),
-    ]
-}
-EVENT_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Server-sent events, whose data are JSON",
-        "content": {
-            EventStream.media_type: {
-                "schema": {
-                    "type": "string",
-                    "contentMediaType": EventStream.media_type,
-                    "contentSchema": EVENT_SCHEMA,
-                }
-            }
-        },
-    },
-    204: {"description": "The evaluation has ended, and the client has its last event"},
-}
 
 
 class ConditionalRoute(APIRoute):
@@ -459,7 +247,6 @@ async def get_service(request: Request) -> Service:
 
 
 Shared = Annotated[Service, Depends(get_service)]
-BEARER = HTTPBearer(auto_error=False, scheme_name="token")
 
 
 async def check_parameters(request: Request) -> None:
@@ -479,13 +266,13 @@ async def check_parameters(request: Request) -> None:
 async def require_token(
     request: Request,
     service: Shared,
-    given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
 ) -> None:
     """Refuse a request without the token; the time this takes reveals nothing about it."""
     if service.settings.token is None:
         hint = "start it with --token-file or KARAT_TOKEN to allow more"
         raise ApiError(403, "this server is read-only", hint)
-    words = (given.credentials if given else "", service.settings.token)
+    words = (credentials.credentials if credentials else "", service.settings.token)
     digests = [hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest() for word in words]
     if not hmac.compare_digest(*digests):
         leave = await service.guesses.enter(client_of(request.scope))
@@ -510,7 +297,7 @@ api = APIRouter(
 def endpoint(
     method: str,
     path: str,
-    model: Any,
+    model: type | None,
     *types: str,
     status: int = 200,
     responses: Mapping[int | str, dict[str, Any]] = MappingProxyType({}),
@@ -521,7 +308,7 @@ def endpoint(
     response or, for methods other than GET, of the body; these methods require the token.
     ``responses`` replace the description of those of a GET.
     """
-    content = {"content": {each: {"schema": {"type": "string"}} for each in types}}
+    content = {"content": {media_type: {"schema": {"type": "string"}} for media_type in types}}
     options: dict[str, Any]
     if method == "GET":
         usual: dict[int | str, dict[str, Any]]
@@ -555,16 +342,16 @@ def endpoint(
 def list_runs(query: Queried[Paging], service: Shared) -> Response:
     """List all runs and their progress."""
     snapshot = service.watcher.snapshot()
-    found = [run.summary() for run in snapshot.runs.values()]
+    summaries = [run.summary() for run in snapshot.runs.values()]
     left_out = [{"run": name, "why": reason} for name, reason in snapshot.left_out.items()]
-    return Json({**query.page(found), "left_out": left_out})
+    return Json({**query.page(summaries), "left_out": left_out})
 
 
 @endpoint("GET", "/runs/{run}", RunSummary)
 def get_run(run: RunName, service: Shared) -> Response:
     """Get a run with its plan and settings."""
-    found = service.watcher.snapshot().run(run)
-    return Json({**found.summary(), "about": found.about})
+    served = service.watcher.snapshot().run(run)
+    return Json({**served.summary(), "about": served.about})
 
 
 @endpoint("GET", "/runs/{run}/jobs", answer_list("Jobs", CheckedRecord))
@@ -572,8 +359,8 @@ def list_jobs(run: RunName, query: Queried[JobsQuery], service: Shared) -> Respo
     """List the records of finished jobs."""
     wanted = query.model_dump(include={"task", "fold", "status"}, exclude_none=True)
     records = service.watcher.snapshot().run(run).records()
-    found = [r for r in records if all(r[key] == value for key, value in wanted.items())]
-    return Json(query.page(found))
+    matching = [r for r in records if all(r[key] == value for key, value in wanted.items())]
+    return Json(query.page(matching))
 
 
 @endpoint("GET", "/runs/{run}/log", None, "text/plain")
@@ -672,8 +459,8 @@ def accepted_format(accept: str, *formats: str) -> str:
     """
     quality = dict.fromkeys(formats, 0.0 if accept else 1.0)
     # from general to specific: a specific range has precedence
-    for each in sorted(accept.lower().split(","), key=lambda each: -each.count("*")):
-        name, *options = (word.strip() for word in each.split(";"))
+    for media_range in sorted(accept.lower().split(","), key=lambda text: -text.count("*")):
+        name, *options = (word.strip() for word in media_range.split(";"))
         text = next((word[2:] for word in options if word.startswith("q=")), "1")
         number = float(text) if re.fullmatch(r"[01](\.\d{0,3})?", text) else 1.0
         quality |= {kind: number for kind in formats if fnmatchcase(MEDIA_TYPES[kind], name)}
@@ -697,7 +484,7 @@ def get_board(request: Request, query: Queried[BoardQuery], service: Shared) -> 
         names = ("tasks", "metrics", "higher_is_better", "missing", "few", "seeds", "by")
         facts = {name: table.attrs.get(name) for name in (*names, "normalize")}
         facts["separation"] = {
-            name: each["separation"] for name, each in table.attrs["boards"].items()
+            name: board["separation"] for name, board in table.attrs["boards"].items()
         } or table.attrs["separation"]
         return Json({"total": len(rows), "items": rows, **facts})
     from karat.reporting.formats import render
@@ -738,13 +525,13 @@ def _comparison(runs: list[ServedRun], query: CompareQuery) -> dict[str, Any]:
     from karat.results.load import named_runs
 
     # a name is one of a model or of a run, never a path
-    known: dict[str, Any] = {run.id: run for run in runs}
-    known |= {name: name for _, name, _ in named_runs(runs, query.pool)}
+    sources: dict[str, Any] = {run.id: run for run in runs}
+    sources |= {name: name for _, name, _ in named_runs(runs, query.pool)}
     for name in (query.a, query.b):
-        if name not in known:
-            hint = did_you_mean(name[:200], known).strip() or "see /api/v1/board"
+        if name not in sources:
+            hint = did_you_mean(name[:200], sources).strip() or "see /api/v1/board"
             raise ApiError(404, f'there is no model "{name[:200]}"', hint)
-    a, b = known[query.a], known[query.b]
+    a, b = sources[query.a], sources[query.b]
     if a is b or a == b:
         raise ApiError(422, "a and b are the same model", "name two models of the leaderboard")
     options = query.model_dump(include={"metric", "on", "pool"})
@@ -776,8 +563,8 @@ async def follow_events(
     client = client_of(request.scope)
     if query.evaluation:
         service.evaluations.get(query.evaluation)
-        known = await run_in_threadpool(service.look, query.evaluation)
-        if known.last and known.id == last_event_id:
+        event = await run_in_threadpool(service.look, query.evaluation)
+        if event.last and event.id == last_event_id:
             return Response(None, 204, headers)  # browsers do not connect again
     service.events.check(client)
     if request.scope.get("karat.head"):
@@ -785,9 +572,6 @@ async def follow_events(
     return EventStream(
         service.events.follow(query.evaluation or "", client, last_event_id), headers=headers
     )
-
-
-NAMES = ("models", "suites", "tasks", "constraints")
 
 
 @endpoint("GET", "/names", answer("Names", {list[str]: " ".join(NAMES)}))
@@ -807,15 +591,15 @@ def list_tasks(query: Queried[SuiteQuery], service: Shared) -> Response:
 @endpoint("GET", "/vectors", answer_list("VectorFiles", VectorFile))
 def list_vectors(service: Shared) -> Response:
     """List uploaded vector files."""
-    found = service.uploads.list_vectors()
-    return Json({"total": len(found), "items": found})
+    vectors = service.uploads.list_vectors()
+    return Json({"total": len(vectors), "items": vectors})
 
 
 @endpoint("GET", "/evaluations", answer_list("Evaluations", EvaluationState))
 def list_evaluations(query: Queried[Paging], service: Shared) -> Response:
     """List evaluations, newest first."""
     page = query.page(service.evaluations.all())
-    return Json({**page, "items": [service.describe(each) for each in page["items"]]})
+    return Json({**page, "items": [service.describe(evaluation) for evaluation in page["items"]]})
 
 
 @endpoint("GET", "/evaluations/{id}", EvaluationState)
@@ -953,14 +737,6 @@ def _accepted(service: Service, evaluation: Evaluation) -> Response:
 # -- pages ----------------------------------------------------------------------------------
 
 pages = APIRouter(route_class=ConditionalRoute, include_in_schema=False)
-ICON = (
-    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
-    b'<path fill="#b8860b" d="M4 2h8l3 4-7 8-7-8z"/></svg>'
-)
-WAIT_PAGE = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Karat</title>'
-    "<p>The page is being made and will appear here. There are many runs.</p></html>"
-)
 
 
 @pages.get("/")
@@ -986,8 +762,8 @@ def icon() -> Response:
 @pages.get("/geval")
 def form(request: Request, service: Shared) -> Response:
     """Return the page for uploads or for evaluations."""
-    made = make_form(request.url.path.removeprefix("/"), service.settings)
-    return HTMLResponse(made.body, headers=made.headers)
+    screen = make_form(request.url.path.removeprefix("/"), service.settings)
+    return HTMLResponse(screen.body, headers=screen.headers)
 
 
 @pages.get("/docs")
@@ -997,30 +773,23 @@ def docs_page(request: Request, service: Shared) -> Response:
     FastAPI's own pages load scripts from other servers, which the content security policy
     forbids and which do not work offline.
     """
-    evaluations = [each.id for each in service.evaluations.all()]
-    vectors = [each["name"] for each in service.uploads.list_vectors()]
+    evaluations = [evaluation.id for evaluation in service.evaluations.all()]
+    vectors = [vector_file["name"] for vector_file in service.uploads.list_vectors()]
     values = example_values(service.watcher.snapshot(), evaluations, vectors)
     values = values.with_geval(service.evaluations.geval)
     base = f"http://{request.headers['host']}"
-    made = make_api_page(request.app.openapi(), values, base)
-    return HTMLResponse(made.body, headers=made.headers)
+    screen = make_api_page(request.app.openapi(), values, base)
+    return HTMLResponse(screen.body, headers=screen.headers)
 
 
 # -- errors and the application -------------------------------------------------------------
 
 
-#: example of a body by path
-BODIES = {
-    f"{BASE}/evaluations": '{"suite": "quickstart", "models": ["onehot"]}',
-    f"{BASE}/geval": '{"vectors": "vectors.txt", "tasks": ["Class", "EntRel"]}',
-}
-
-
 async def handle_error(request: Request, error: Exception) -> Response:
     """Return any exception as the JSON of an error, FastAPI's lists of mistakes too."""
     if isinstance(error, RequestValidationError):
-        place, *names = error.errors()[0]["loc"]
-        kind = {"query": "parameter", "path": "path"}.get(place, "body")
+        location, *names = error.errors()[0]["loc"]
+        kind = {"query": "parameter", "path": "path"}.get(location, "body")
         where = f'{kind} "{".".join(map(str, names))[:100]}"' if names else kind
         hint = BODIES.get(request.url.path, "see /docs") if kind == "body" else "see /docs"
         message = f"invalid {where}: {error.errors()[0]['msg'][:200]}"
@@ -1041,13 +810,13 @@ async def handle_error(request: Request, error: Exception) -> Response:
 
 def _allowed_methods(request: Request) -> list[str]:
     """Return the methods of a path; Starlette names those of the first matching route only."""
-    found = [
+    allowed = [
         method
         for method in ("GET", "POST", "DELETE")
         for route in request.app.router.routes
         if route.matches({**request.scope, "method": method})[0] is Match.FULL
     ]
-    return ["HEAD", *found] if "GET" in found else found
+    return ["HEAD", *allowed] if "GET" in allowed else allowed
 
 
 def make_app(settings: ServerSettings) -> Guard:

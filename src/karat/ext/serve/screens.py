@@ -24,7 +24,7 @@ from karat import __version__
 from karat.errors import KaratError
 from karat.ext.serve.server import MEGABYTE, ApiError, ServerSettings
 from karat.ext.serve.snapshots import POLICY, ServedRun, Snapshot
-from karat.models.vector_files import VECTOR_FILE_SUFFIXES
+from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 from karat.reporting.page import ICON, page_files, policy
 
 #: pages in the order of the navigation
@@ -48,6 +48,13 @@ READ_ONLY = """
   </p>
 </section>
 """
+#: bodies of the examples by call: evaluations and files
+ORDERS = {
+    "add_evaluation": '{"suite": "quickstart", "models": ["onehot"], "tasks": ["penguins"]}',
+    "add_geval_evaluation": '{"vectors": "vectors.txt", "tasks": ["EntRel"]}',
+}
+PACKED = "geval.zip"
+FILES = {"add_vectors": "vectors.txt", "add_run": "run.zip"}
 
 
 @dataclass(frozen=True)
@@ -83,12 +90,12 @@ def _screen(path: str, body: str, facts: Mapping[str, object], script: str = "")
     """Return a page with the frame that all of them have."""
     folder = files("karat.reporting").joinpath("html")
     scripts = [folder.joinpath(name).read_text(encoding="utf-8") for name in TOOLS]
-    scripts += [each for each in (_asset("screens.js"), script) if each]
+    scripts += [source for source in (_asset("screens.js"), script) if source]
     rules = policy(scripts, live=True)
     title, style = SCREENS[path], "".join([*page_files(".css"), _asset("screens.css")])
     links = "".join(
-        f'<li><a href="{each}"{" aria-current=page" if each == path else ""}>{name}</a></li>'
-        for each, name in SCREENS.items()
+        f'<li><a href="{address}"{" aria-current=page" if address == path else ""}>{name}</a></li>'
+        for address, name in SCREENS.items()
     )
     data = " ".join(f'data-{key}="{escape(str(value))}"' for key, value in facts.items())
     text = (
@@ -101,11 +108,13 @@ def _screen(path: str, body: str, facts: Mapping[str, object], script: str = "")
         "<noscript><main><section><p>This page needs JavaScript. The same can be done with curl: "
         'see <a href="/docs">the API</a>.</p></section></main></noscript>\n'
         f'<main id="main">{body}</main>\n<footer class="foot"><p>Karat {__version__}</p></footer>\n'
-        + "".join(f"<script>{each}</script>\n" for each in scripts)
+        + "".join(f"<script>{source}</script>\n" for source in scripts)
         + "</body></html>\n"
     )
-    own = [each for each in POLICY.split("; ") if each.split()[0] not in rules]
-    return Screen(text, {"content-security-policy": "; ".join([rules, *own])})
+    server_rules = [
+        directive for directive in POLICY.split("; ") if directive.split()[0] not in rules
+    ]
+    return Screen(text, {"content-security-policy": "; ".join([rules, *server_rules])})
 
 
 # -- the documentation of the API -----------------------------------------------------------
@@ -115,8 +124,8 @@ def make_api_page(description: Mapping[str, Any], values: Values, base: str) -> 
     """Return the documentation of the API at the address ``base``, as ``http://localhost:8765``."""
     calls = list(list_calls(description))
     items = "".join(
-        f'<li><a href="#{each.id}"><code>{each.method} {escape(each.path)}</code></a></li>'
-        for each in calls
+        f'<li><a href="#{call.id}"><code>{call.method} {escape(call.path)}</code></a></li>'
+        for call in calls
     )
     parts = [
         f'<section><h2>Calls</h2><p class="lead">{escape(description["info"]["description"])} '
@@ -127,8 +136,8 @@ def make_api_page(description: Mapping[str, Any], values: Values, base: str) -> 
         ("Read", "Open to everyone who can reach the server.", False),
         ("Write", "Requires the token; the examples read it from KARAT_TOKEN.", True),
     ):
-        chosen = (each for each in calls if each.writes == writes)
-        text = "".join(each.to_html(description, values, base) for each in chosen)
+        chosen = (call for call in calls if call.writes == writes)
+        text = "".join(call.to_html(description, values, base) for call in chosen)
         parts.append(f'<section><h2>{title}</h2><p class="lead">{lead}</p>{text}</section>')
     return _screen("/docs", "".join(parts), {"base": base})
 
@@ -150,10 +159,10 @@ class Values:
         results, runs = server.results(), []
         with suppress(ApiError):  # damaged scores
             runs = server.runs()
-        own = {"result": results[0]["name"]} if results else {}
+        general = {"result": results[0]["name"]} if results else {}
         compared = {"run": runs[0]["id"]} if runs else {}
         by_call = {**self.by_call, "get_geval_comparison": compared}
-        return Values(by_call, {**self.general, **own})
+        return Values(by_call, {**self.general, **general})
 
 
 def example_values(snapshot: Snapshot, evaluations: list[str], vectors: list[str]) -> Values:
@@ -214,7 +223,7 @@ class Call:
         """Return the part of the page about this call."""
         shade = "method writes" if self.writes else "method"
         examples = {"curl": self.curl(values, base), "Python": self.python(values, base)}
-        shown = "".join(
+        example_parts = "".join(
             f"<details{' open' if name == 'curl' else ''}><summary>{name}</summary>"
             f'<pre tabindex="0" data-example="{name}" data-call="{self.id}">{escape(text)}</pre>'
             "</details>"
@@ -223,7 +232,7 @@ class Call:
         return (
             f'<article class="call" id="{self.id}"><h3><span class="{shade}">{self.method}</span>'
             f"<code>{escape(self.path)}</code></h3><p>{escape(self.operation['summary'])}.</p>"
-            f"{self._facts(description)}{shown}</article>"
+            f"{self._facts(description)}{example_parts}</article>"
         )
 
     def _facts(self, description: Mapping[str, Any]) -> str:
@@ -239,26 +248,27 @@ class Call:
 
     def _inputs(self, description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield every parameter and key of the body with its type and what it is."""
-        for each in self.parameters:
-            kind = _type_of(each["schema"]) + (", required" if each["required"] else "")
-            yield each["name"], f"{each.get('description', '')} {kind[0].upper()}{kind[1:]}."
+        for parameter in self.parameters:
+            kind = _type_of(parameter["schema"])
+            kind = kind[0].upper() + kind[1:] + (", required" if parameter["required"] else "")
+            yield parameter["name"], f"{parameter.get('description', '')} {kind}."
         body = self.operation.get("requestBody", {}).get("content", {}).get("application/json", {})
         schema = _resolved(body.get("schema", {}), description)
-        for name, each in schema.get("properties", {}).items():
+        for name, entry in schema.get("properties", {}).items():
             needed = ", required" if name in schema.get("required", ()) else ""
-            yield name, f"{each.get('description', '')} {_type_of(each)}{needed}.".strip()
+            yield name, f"{entry.get('description', '')} {_type_of(entry)}{needed}.".strip()
 
     # -- examples -------------------------------------------------------------------------------
 
     def url(self, values: Values, base: str) -> str:
         """Return an address with values for everything that is required."""
         path, query = self.path, {}
-        for each in self.parameters:
-            value = values.get(self.id, each["name"])
-            if each["in"] == "path":
-                path = path.replace(f"{{{each['name']}}}", quote(value, safe=""))
-            elif each["in"] == "query" and each["required"]:
-                query[each["name"]] = value
+        for parameter in self.parameters:
+            value = values.get(self.id, parameter["name"])
+            if parameter["in"] == "path":
+                path = path.replace(f"{{{parameter['name']}}}", quote(value, safe=""))
+            elif parameter["in"] == "query" and parameter["required"]:
+                query[parameter["name"]] = value
         return f"{base}{path}" + (f"?{urlencode(query)}" if query else "")
 
     def curl(self, values: Values, base: str) -> str:
@@ -291,7 +301,7 @@ class Call:
             lines += [f'headers = {{"Authorization": f"Bearer {{token}}"{kind}}}']
             lines += [f'request = Request({url}, data, headers, method="{self.method}")']
             opened = "urlopen(request)"
-        lines += [f"with {opened} as response:", *(f"    {each}" for each in self._print())]
+        lines += [f"with {opened} as response:", *(f"    {line}" for line in self._print())]
         return "\n".join(lines)
 
     def _print(self) -> Iterator[str]:
@@ -319,15 +329,6 @@ class Call:
         return self._content == "application/json"
 
 
-#: bodies of the examples by call: evaluations and files
-ORDERS = {
-    "add_evaluation": '{"suite": "quickstart", "models": ["onehot"], "tasks": ["penguins"]}',
-    "add_geval_evaluation": '{"vectors": "vectors.txt", "tasks": ["EntRel"]}',
-}
-PACKED = "geval.zip"
-FILES = {"add_vectors": "vectors.txt", "add_run": "run.zip"}
-
-
 def list_calls(description: Mapping[str, Any]) -> Iterator[Call]:
     """Yield the calls of an OpenAPI description."""
     for path, operations in description["paths"].items():
@@ -338,8 +339,8 @@ def list_calls(description: Mapping[str, Any]) -> Iterator[Call]:
 def _resolved(schema: Mapping[str, Any], description: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema, or the one it refers to."""
     name = str(schema.get("$ref", "")).rpartition("/")[2]
-    found: Mapping[str, Any] = description["components"]["schemas"][name] if name else schema
-    return found
+    resolved: Mapping[str, Any] = description["components"]["schemas"][name] if name else schema
+    return resolved
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:

@@ -28,6 +28,21 @@ MEGABYTE = 2**20
 #: environment variable that contains the token if no file is given
 TOKEN_VARIABLE = "KARAT_TOKEN"
 MIN_TOKEN_LENGTH = 16
+#: seconds that requests in progress have at shutdown
+SHUTDOWN_GRACE = 5
+#: maximum size of a request header in bytes
+MAX_HEADER = 2**16
+#: bytes of a response that a client must take before the limit for idle connections
+MIN_TAKEN = 2**14
+#: bytes that are received of a body after its request was refused
+MAX_UNREAD = 2**23
+#: seconds that the thread of all connections makes other threads wait; each access to a file in a
+#: scan of the folder waits for as long
+SWITCH_INTERVAL = 0.0005
+REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 10\r\n"
+    b'Connection: close\r\n\r\n{"error":"too many connections","hint":"close some"}'
+)
 
 
 class ApiError(Exception):
@@ -112,7 +127,7 @@ class ServerSettings:
         """
         name = host_name(host)
         allowed = {"localhost", "127.0.0.1", "::1", self.host, *self.allow_hosts}
-        if name in {each.lower().strip("[]") for each in allowed}:
+        if name in {allowed_name.lower().strip("[]") for allowed_name in allowed}:
             return True
         return self.host in ("0.0.0.0", "::") and _is_address(name)
 
@@ -123,8 +138,8 @@ def host_name(host: str) -> str:
     >>> host_name("[::1]:8765"), host_name("Example.org:80"), host_name("a b"), host_name("a:x")
     ('::1', 'example.org', '', '')
     """
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]\\?#]+))(?::\d{1,5})?", host)
-    return (found[1] or found[2]).lower() if found else ""
+    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]\\?#]+))(?::\d{1,5})?", host)
+    return (match[1] or match[2]).lower() if match else ""
 
 
 def is_loopback(host: str) -> bool:
@@ -187,27 +202,16 @@ def is_readable_by_others(file: Path) -> bool:
 
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    from karat.ext.serve.guard import Guard
 else:
     H11Protocol = object
 
-#: seconds that requests in progress have at shutdown
-SHUTDOWN_GRACE = 5
-#: maximum size of a request header in bytes
-MAX_HEADER = 2**16
-#: bytes of a response that a client must take before the limit for idle connections
-MIN_TAKEN = 2**14
-#: bytes that are received of a body after its request was refused
-MAX_UNREAD = 2**23
 #: files that are open besides connections
 OTHER_FILES, MIN_CONNECTIONS = 200, 20
-#: seconds that the thread of all connections makes other threads wait; each access to a file in a
-#: scan of the folder waits for as long
-SWITCH_INTERVAL = 0.0005
-REFUSAL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 10\r\n"
-    b'Connection: close\r\n\r\n{"error":"too many connections","hint":"close some"}'
-)
 
 
 def serve(settings: ServerSettings, ready: Callable[[str], None]) -> int:
@@ -228,7 +232,9 @@ def serve(settings: ServerSettings, ready: Callable[[str], None]) -> int:
             app.service.names.check_constraint()
         server, received = make_server(app), []
 
-        def stop(sig: int, frame: Any) -> None:  # uvicorn raises signals again at its end
+        def stop(
+            sig: int, frame: FrameType | None
+        ) -> None:  # uvicorn raises signals again at its end
             received.append(sig)
             server.should_exit = True
 
@@ -259,15 +265,15 @@ class Connections:
 
     def add(self, connection: LimitedConnection) -> bool:
         """Add a connection, unless too many are open and none of them is idle."""
-        own = self._open.get(connection.owner, {})
-        full = len(own) >= self.limits.connections_per_client
+        of_client = self._open.get(connection.owner, {})
+        full = len(of_client) >= self.limits.connections_per_client
         if full or len(self) >= self.limits.connections:
-            groups = [own] if full else self._open.values()
+            groups = [of_client] if full else self._open.values()
             # first of the client with the most connections, then the one idle for longest
             idle = [(-len(g), c.idle_since, c) for g in groups for c in g if c.is_idle()]
             if not idle:
                 return False
-            min(idle, key=lambda each: each[:2])[2].drop()
+            min(idle, key=lambda candidate: candidate[:2])[2].drop()
         self._open.setdefault(connection.owner, {})[connection] = None
         return True
 
@@ -364,7 +370,7 @@ class LimitedConnection(H11Protocol):
             self._check_later()
 
 
-def make_server(app: Any) -> Any:
+def make_server(app: Guard) -> Any:
     """Return a uvicorn server for an application of ``make_app``."""
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol

@@ -58,12 +58,24 @@ RETRY = 2000
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 FileStamp = tuple[int, int, int]
+Text = Annotated[str, Field(max_length=20_000)]
+EMPTY_BUNDLE: dict[str, Any] = {
+    **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
+    **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
+    **{"folds": [], "states": [], "where": "", "curves": [], "robustness": None, "learning": []},
+    **{"groups": [], "verdict": [], "partial": [], "cheapest": []},
+    "tests": {
+        **{"procedure": "", "friedman": None, "why": "", "cliques": [], "pairs": None},
+        **{"by_task": [], "differences": [], "groups": []},
+    },
+    **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
+}
 
 
 # -- JSON -----------------------------------------------------------------------------------
 
 
-def to_ascii_json(value: Any) -> bytes:
+def to_ascii_json(value: object) -> bytes:
     r"""Return a value as ASCII-only JSON without NaN.
 
     >>> to_ascii_json({"a": float("nan"), "b": (1, "é")})
@@ -72,15 +84,15 @@ def to_ascii_json(value: Any) -> bytes:
     return json.dumps(_plain(value), allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value made of JSON types; missing and infinite numbers become null."""
     if isinstance(value, Mapping):
         return {
-            " · ".join(map(str, key)) if isinstance(key, tuple) else str(key): _plain(each)
-            for key, each in value.items()
+            " · ".join(map(str, key)) if isinstance(key, tuple) else str(key): _plain(member)
+            for key, member in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
+        return [_plain(member) for member in value]
     if hasattr(value, "tolist"):  # NumPy scalars and arrays
         return _plain(value.tolist())
     if isinstance(value, float):
@@ -90,8 +102,6 @@ def _plain(value: Any) -> Any:
 
 
 # -- records as the API returns them --------------------------------------------------------
-
-Text = Annotated[str, Field(max_length=20_000)]
 
 
 class Checked(BaseModel):
@@ -157,10 +167,10 @@ class ServedRun(FrozenRun):
         for path in (folder, folder / "run.json", folder / "jobs"):
             self._check_inside(path)
         _check_file(folder / "run.json")
-        about = file_stamp(folder / "run.json")
-        known = {} if earlier is None else earlier._files
-        self._files: dict[str, tuple[FileStamp, Any]] = dict(self._read(known))
-        stamps = [about, *sorted((name, stamp) for name, (stamp, _) in self._files.items())]
+        plan_stamp = file_stamp(folder / "run.json")
+        unchanged = {} if earlier is None else earlier._files
+        self._files: dict[str, tuple[FileStamp, Any]] = dict(self._read(unchanged))
+        stamps = [plan_stamp, *sorted((name, stamp) for name, (stamp, _) in self._files.items())]
         #: changes when a job ends, but not when one starts
         self.version = short_hash(repr(stamps).encode())
         self.about  # noqa: B018 (raises DataError if it is damaged)
@@ -168,7 +178,9 @@ class ServedRun(FrozenRun):
             if wrong := check_record(record):
                 raise DataError(f"the record of {str(record.get('task'))[:60]}: {wrong} is wrong.")
 
-    def _read(self, known: Mapping[str, Any]) -> Iterator[tuple[str, tuple[FileStamp, Any]]]:
+    def _read(
+        self, earlier_files: Mapping[str, Any]
+    ) -> Iterator[tuple[str, tuple[FileStamp, Any]]]:
         try:
             entries = list(os.scandir(self.folder / "jobs"))
         except OSError:
@@ -181,7 +193,7 @@ class ServedRun(FrozenRun):
                 if entry.is_symlink():
                     self._check_inside(path)
                 stamp = file_stamp(path)
-                earlier = known.get(entry.name)
+                earlier = earlier_files.get(entry.name)
                 if earlier is None or earlier[0] != stamp:
                     _check_file(path)
                     earlier = (stamp, read_job_file(path))
@@ -217,11 +229,11 @@ class ServedRun(FrozenRun):
     def summary(self) -> dict[str, Any]:
         """Return the run's settings and progress."""
         names = ("model", "suite", "constraint", "mode", "stamp", "seed", "karat", "role")
-        about = {name: self.about.get(name) for name in names}
+        settings = {name: self.about.get(name) for name in names}
         counts = {k: v for k, v in self.status.items() if k not in ("run", "model")}
         running = len(self.active_jobs())
         state = "finished" if not counts["left"] else "running" if running else "stopped"
-        return {"id": self.id, **about, **counts, "running": running, "state": state}
+        return {"id": self.id, **settings, **counts, "running": running, "state": state}
 
     def log(self, record: Mapping[str, Any]) -> Path:
         """Return the path of a job's log; it does not exist if the log is a link to outside."""
@@ -252,8 +264,8 @@ class ServedRun(FrozenRun):
 
 def _check_file(path: Path) -> None:
     """Raise a DataError for a pipe or a device, which could be read forever, or a huge file."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_JSON_FILE:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_JSON_FILE:
         raise DataError(f"{path.name} is not a file of at most {MAX_JSON_FILE:,} bytes.")
 
 
@@ -264,8 +276,8 @@ def short_hash(content: bytes) -> str:
 
 def file_stamp(path: Path) -> FileStamp:
     """Return a value that changes when a file is written."""
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 # -- snapshots of the folder ----------------------------------------------------------------
@@ -335,29 +347,29 @@ class FolderWatcher:
 
         This is slow, and needed only after an unexpected error. Each run is checked once.
         """
-        found = False
+        damaged = False
         for name, run in self.snapshot().runs.items():
             if (name, run.version) not in self._reasons:
                 self._reasons[name, run.version] = reason = _reason_not_to_show(run)
-                found = found or bool(reason)
-        if found:
+                damaged = damaged or bool(reason)
+        if damaged:
             self.rescan()
-        return found
+        return damaged
 
     def _scan(self) -> Snapshot:
         runs: dict[str, ServedRun] = {}
         left_out: dict[str, str] = {}
         stamps: dict[str, Any] = {}
         active = []
-        for about in sorted(self.folder.glob("[!.]*/run.json")):
-            name = about.parent.name
-            stamps[name] = stamp = _folder_stamp(about.parent)
+        for plan_file in sorted(self.folder.glob("[!.]*/run.json")):
+            name = plan_file.parent.name
+            stamps[name] = stamp = _folder_stamp(plan_file.parent)
             same = stamp is not None and stamp == self._stamps.get(name)
             if same and name in self._snapshot.left_out:
                 left_out[name] = self._snapshot.left_out[name]
                 continue
             try:
-                run = self._load(about.parent, same)
+                run = self._load(plan_file.parent, same)
                 active.append((name, run.version, run.status, run.active_jobs()))
                 runs[name] = run
             except Exception as error:  # whatever is wrong with a run, the others are shown
@@ -368,12 +380,12 @@ class FolderWatcher:
         return Snapshot(runs, left_out, version, count_job_states(runs), state)
 
     def _load(self, folder: Path, same: bool) -> ServedRun:
-        known = self._snapshot.runs.get(folder.name)
-        if not same or known is None:
-            known = ServedRun(folder, self.folder.resolve(), known)
-        if reason := self._reasons.get((folder.name, known.version)):
+        run = self._snapshot.runs.get(folder.name)
+        if not same or run is None:
+            run = ServedRun(folder, self.folder.resolve(), run)
+        if reason := self._reasons.get((folder.name, run.version)):
             raise DataError(reason)
-        return known
+        return run
 
 
 def describe_damage(error: Exception, folder: Path) -> str:
@@ -407,11 +419,11 @@ def _text_hash(text: str) -> str:
 def _folder_stamp(folder: Path) -> Any:
     """Return a value that changes with a run folder, or None if it changed just now."""
     try:
-        about, jobs = file_stamp(folder / "run.json"), file_stamp(folder / "jobs")
+        plan, jobs = file_stamp(folder / "run.json"), file_stamp(folder / "jobs")
     except OSError:
         return None
-    recent = time.time_ns() - max(about[0], jobs[0]) < TIME_RESOLUTION
-    return None if recent else (about, jobs)
+    recent = time.time_ns() - max(plan[0], jobs[0]) < TIME_RESOLUTION
+    return None if recent else (plan, jobs)
 
 
 def count_job_states(runs: Mapping[str, ServedRun]) -> dict[str, Any]:
@@ -419,11 +431,11 @@ def count_job_states(runs: Mapping[str, ServedRun]) -> dict[str, Any]:
     rows = [run.status for run in runs.values()]
     running = [{"model": run.model, **job} for run in runs.values() for job in run.active_jobs()]
     failed = sum(row[name] for row in rows for name in FAILURES)
-    left = sum(row["left"] for row in rows)
-    done = sum(row["planned"] for row in rows) - left
+    waiting = sum(row["left"] for row in rows)
+    done = sum(row["planned"] for row in rows) - waiting
     # running jobs do not count as left, failed jobs count as done
-    left = max(left - len(running), 0)
-    return {"done": done, "running": running, "failed": failed, "left": left}
+    waiting = max(waiting - len(running), 0)
+    return {"done": done, "running": running, "failed": failed, "left": waiting}
 
 
 # -- bundles and pages ----------------------------------------------------------------------
@@ -462,7 +474,7 @@ class BundleCache:
                 self._task = _start_bundle(snapshot)
             task = self._task
         try:
-            made = task.result(FIRST_BUNDLE_WAIT if newest is None else NEW_BUNDLE_WAIT)
+            bundle = task.result(FIRST_BUNDLE_WAIT if newest is None else NEW_BUNDLE_WAIT)
         except TimeoutError as error:
             if newest is not None:
                 return newest
@@ -472,8 +484,8 @@ class BundleCache:
             with self._lock:
                 if self._task is task and task.done():
                     self._task = None
-        self._newest = made
-        return made
+        self._newest = bundle
+        return bundle
 
     @property
     def version(self) -> str:
@@ -492,15 +504,15 @@ class BundleCache:
 
         bundle = self.bundle(snapshot)
         tag = f"{bundle.version}-{'live' if live else 'file'}"
-        found = self._pages.get(live)
-        if found is None or found[0] != tag:
+        page = self._pages.get(live)
+        if page is None or page[0] != tag:
             data = {**bundle.data, **_live_facts(bundle)} if live else bundle.data
             text = make_page(data, live="/api/v1/bundle" if live else None)
             headers = {"content-security-policy": _page_policy(text)}
             if not live:
                 headers["content-disposition"] = 'attachment; filename="report.html"'
-            found = self._pages[live] = (tag, text.encode("utf-8", "replace"), headers)
-        return found
+            page = self._pages[live] = (tag, text.encode("utf-8", "replace"), headers)
+        return page
 
 
 def _live_facts(bundle: Bundle) -> dict[str, Any]:
@@ -548,10 +560,10 @@ def _bundle_data(runs: list[ServedRun]) -> dict[str, Any]:
             make_bundle([run])
         except KaratError as error:
             reasons[run.id] = describe_damage(error, run.root)
-    shown = [run for run in runs if run.id not in reasons]
-    if not shown or not reasons:
+    readable = [run for run in runs if run.id not in reasons]
+    if not readable or not reasons:
         return {**EMPTY_BUNDLE, "notes": [together]}
-    return _with_notes(_bundle_data(shown), "Not shown", reasons)
+    return _with_notes(_bundle_data(readable), "Not shown", reasons)
 
 
 def _with_notes(data: dict[str, Any], what: str, reasons: Mapping[str, str]) -> dict[str, Any]:
@@ -565,25 +577,12 @@ def _with_notes(data: dict[str, Any], what: str, reasons: Mapping[str, str]) -> 
 
 def _page_policy(page: str) -> str:
     """Return the policy in the page's own meta tag, with the directives a meta tag cannot set."""
-    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
-    if found is None or not found[1].isascii() or "\n" in found[1]:
+    meta_tag = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    if meta_tag is None or not meta_tag[1].isascii() or "\n" in meta_tag[1]:
         return POLICY
-    own = found[1].replace("&#x27;", "'").strip().rstrip(";")
-    names = {directive.split()[0] for directive in own.split(";") if directive.strip()}
-    return "; ".join([own, *(d for d in POLICY.split("; ") if d.split()[0] not in names)])
-
-
-EMPTY_BUNDLE: dict[str, Any] = {
-    **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
-    **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
-    **{"folds": [], "states": [], "where": "", "curves": [], "robustness": None, "learning": []},
-    **{"groups": [], "verdict": [], "partial": [], "cheapest": []},
-    "tests": {
-        **{"procedure": "", "friedman": None, "why": "", "cliques": [], "pairs": None},
-        **{"by_task": [], "differences": [], "groups": []},
-    },
-    **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
-}
+    page_rules = meta_tag[1].replace("&#x27;", "'").strip().rstrip(";")
+    names = {directive.split()[0] for directive in page_rules.split(";") if directive.strip()}
+    return "; ".join([page_rules, *(d for d in POLICY.split("; ") if d.split()[0] not in names)])
 
 
 # -- events ---------------------------------------------------------------------------------

@@ -34,11 +34,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.core import registry
 from karat.core.writing import draft_of, remove_drafts, write_atomic
-from karat.data.download import unpack
+from karat.data.archives import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.ext.serve.server import MEGABYTE, TOKEN_VARIABLE, ApiError, ServerSettings
 from karat.ext.serve.snapshots import ServedRun
-from karat.models.vector_files import VECTOR_FILE_SUFFIXES
+from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
 
 #: allowed names of uploads: a single path component that is not hidden
@@ -71,6 +71,7 @@ MAX_REMEMBERED, MAX_OUTPUT = 200, 4000
 NO_SPACE = ApiError(
     507, "there is no space for more uploads", "DELETE /api/v1/vectors/{name} frees space"
 )
+DefinedName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 # -- uploads --------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ class Uploads:
 
     def _check_space(self) -> None:
         """Raise an ApiError if the vector files and the uploads in progress are too large."""
-        stored = sum(each["bytes"] for each in self.list_vectors())
+        stored = sum(vector_file["bytes"] for vector_file in self.list_vectors())
         if (
             stored + self.receiving * self.settings.max_upload
             > MAX_TOTAL * self.settings.max_upload
@@ -163,14 +164,14 @@ class Uploads:
 
     def list_vectors(self) -> list[dict[str, Any]]:
         """Return the uploaded vector files."""
-        found = []
+        vector_files = []
         for path in sorted(self.vectors.iterdir()) if self.vectors.is_dir() else ():
             with contextlib.suppress(OSError):
                 if path.is_file() and not path.is_symlink():
                     size, utc = path.stat().st_size, _utc(path.stat().st_mtime)
                     facts = {"name": path.name, "bytes": size, "utc": utc}
-                    found.append({**facts, "model": UPLOAD + path.name})
-        return found
+                    vector_files.append({**facts, "model": UPLOAD + path.name})
+        return vector_files
 
     def add_run(self, draft: Path, name: str) -> None:
         """Unpack and check a run folder, and move it into the served folder."""
@@ -178,14 +179,14 @@ class Uploads:
         scratch = draft_of(self.drafts / f"folder-{secrets.token_hex(8)}")
         try:
             self._unpack(draft, scratch)
-            found = _find_run(scratch)
+            run_folder = _find_run(scratch)
             target = self.settings.folder / name
             try:
                 target.mkdir()  # reserves the name; an empty folder can be replaced
             except FileExistsError as error:
                 message, hint = f'"{name}" already exists', "choose another name"
                 raise ApiError(409, message, hint, field="name") from error
-            os.replace(found, target)
+            os.replace(run_folder, target)
         except DataError as error:
             message = str(error).replace(str(draft.parent), "").replace(draft.name, "the archive")
             hint = "send one run folder as zip, tar or tar.gz"
@@ -225,10 +226,10 @@ def unpack_run(draft: Path, scratch: Path, files: int, limit: int) -> str:
     try:
         _check_archive(draft, limit, files)
         unpack(draft, scratch, RUN_FILE_SUFFIXES, files, limit)
-        found = _find_run(scratch)
-        _check_run(ServedRun(found, scratch.resolve()))
-        shutil.rmtree(found / "scores", ignore_errors=True)  # computed from the records
-        Run(found).finish()
+        run_folder = _find_run(scratch)
+        _check_run(ServedRun(run_folder, scratch.resolve()))
+        shutil.rmtree(run_folder / "scores", ignore_errors=True)  # computed from the records
+        Run(run_folder).finish()
     except MemoryError:
         return "it needs too much memory"
     except KaratError as error:
@@ -260,14 +261,14 @@ def _check_archive(path: Path, limit: int, files: int) -> None:
     with path.open("rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"
     if compressed:
-        left = limit + 512 * files
+        bytes_left = limit + 512 * files
         try:
             with gzip.open(path) as stream:
-                while left >= 0 and (chunk := stream.read(MEGABYTE)):
-                    left -= len(chunk)
+                while bytes_left >= 0 and (chunk := stream.read(MEGABYTE)):
+                    bytes_left -= len(chunk)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"it cannot be unpacked: {error}") from error
-        if left < 0:
+        if bytes_left < 0:
             raise DataError(f"it is larger than {limit:,} bytes when unpacked")
     elif not zipfile.is_zipfile(path):
         try:
@@ -280,10 +281,10 @@ def _find_run(scratch: Path) -> Path:
     """Return the run folder in an unpacked archive: its top or the only folder in it."""
     if (scratch / "run.json").is_file():
         return scratch
-    found = sorted(scratch.glob("*/run.json")) if scratch.is_dir() else []
-    if len(found) != 1:
-        raise DataError(f"it contains {len(found)} run folders instead of one")
-    return found[0].parent
+    plan_files = sorted(scratch.glob("*/run.json")) if scratch.is_dir() else []
+    if len(plan_files) != 1:
+        raise DataError(f"it contains {len(plan_files)} run folders instead of one")
+    return plan_files[0].parent
 
 
 def _check_run(run: ServedRun) -> None:
@@ -307,8 +308,6 @@ def _utc(seconds: float, pattern: str = "%Y-%m-%dT%H:%M:%S") -> str:
 
 # -- what can be evaluated ------------------------------------------------------------------
 
-DefinedName = Annotated[str, Field(min_length=1, max_length=200)]
-
 
 class Order(BaseModel):
     """A requested evaluation."""
@@ -330,16 +329,16 @@ class Order(BaseModel):
     def find_runs(self, runs: Mapping[str, ServedRun], constraint: str) -> dict[str, ServedRun]:
         """Return the runs that this order creates or resumes: of each model the newest one."""
         models = {model.removeprefix(UPLOAD) for model in self.models}
-        found: dict[str, ServedRun] = {}
+        newest: dict[str, ServedRun] = {}
         for run in sorted(runs.values(), key=lambda run: str(run.about["stamp"])):
-            about = run.about
-            tasks = {task["name"] for task in about["tasks"]}
-            same = (about["suite"], about["constraint"]) == (self.suite, constraint)
-            same = same and about.get("seed", self.seed) == self.seed
+            settings = run.about
+            tasks = {task["name"] for task in settings["tasks"]}
+            same = (settings["suite"], settings["constraint"]) == (self.suite, constraint)
+            same = same and settings.get("seed", self.seed) == self.seed
             if same and run.model in (models or {run.model}):
                 if not self.tasks or tasks <= set(self.tasks):
-                    found[run.model] = run
-        return {run.id: run for run in found.values()}
+                    newest[run.model] = run
+        return {run.id: run for run in newest.values()}
 
 
 class GevalOrder(BaseModel):
@@ -433,8 +432,8 @@ class DefinedNames:
             )
 
 
-def _unknown(kind: str, name: str, known: list[str]) -> ApiError:
-    hint = did_you_mean(name, known).strip() or "see /api/v1/names"
+def _unknown(kind: str, name: str, available: list[str]) -> ApiError:
+    hint = did_you_mean(name, available).strip() or "see /api/v1/names"
     field = "suite" if kind == "suite" else f"{kind}s"
     return ApiError(422, f'there is no {kind} "{name}"', hint, field=field)
 
@@ -453,12 +452,15 @@ def run_arguments(order: Order, settings: ServerSettings, uploads: Uploads) -> l
         f"--constraint={settings.constraint}",
         f"--workers={settings.workers}",
         f"--seed={order.seed}",
-        *("--resume", "--retry-failed", "--quiet"),
+        "--resume",
+        "--retry-failed",
+        "--quiet",
         *(f"--define={path.absolute()}" for path in settings.define),
         *models,
         *(f"--task={task}" for task in order.tasks),
         *(f"--only-fold={fold}" for fold in order.folds),
-        *("--", order.suite),
+        "--",
+        order.suite,
     ]
 
 
@@ -469,7 +471,7 @@ def geval_arguments(
 
     ``names`` are the tasks whose gold standards are here, and the stored ids of earlier runs.
     """
-    given = {
+    arguments = {
         "vector_file": order.vectors,
         "vector_file_format": order.vector_file_format,
         "vector_size": order.vector_size,
@@ -485,7 +487,7 @@ def geval_arguments(
     }
     return [
         "geval",
-        *(f"--{key}={value}" for key, value in given.items() if value not in (None, "")),
+        *(f"--{key}={value}" for key, value in arguments.items() if value not in (None, "")),
         *(f"--tasks={task}" for task in names["tasks"]),
         *(f"--compare_with={run}" for run in names["compare_with"]),
         *(f"--define={path.absolute()}" for path in settings.define),
@@ -548,26 +550,28 @@ class Evaluations:
     def resume(self, name: str) -> Evaluation:
         """Add an evaluation to the queue again; finished jobs do not run again."""
         with self._changed:
-            found = self.get(name)
-            if found.status in (QUEUED, RUNNING):
-                raise ApiError(409, f"the evaluation is {found.status}", "wait until it has ended")
+            evaluation = self.get(name)
+            if evaluation.status in (QUEUED, RUNNING):
+                raise ApiError(
+                    409, f"the evaluation is {evaluation.status}", "wait until it has ended"
+                )
             self._check_queue()
-            found.status, found.ended, found.code = QUEUED, "", None
-            return self._enqueue(found)
+            evaluation.status, evaluation.ended, evaluation.code = QUEUED, "", None
+            return self._enqueue(evaluation)
 
     def cancel(self, name: str) -> Evaluation:
         """Remove an evaluation from the queue, or stop it; finished jobs are kept."""
         with self._changed:
-            found = self.get(name)
-            if found.status == QUEUED:
-                self._end(found, CANCELLED)
-            elif found.status == RUNNING and found.owner == _process(os.getpid()):
+            evaluation = self.get(name)
+            if evaluation.status == QUEUED:
+                self._end(evaluation, CANCELLED)
+            elif evaluation.status == RUNNING and evaluation.owner == _process(os.getpid()):
                 self._interrupt = CANCELLED
                 self._changed.notify_all()
             else:
                 hint = "only queued and running evaluations can be cancelled"
-                raise ApiError(409, f"the evaluation is {found.status}", hint)
-            return found
+                raise ApiError(409, f"the evaluation is {evaluation.status}", hint)
+            return evaluation
 
     def get(self, name: str) -> Evaluation:
         """Return an evaluation by its id."""
@@ -584,7 +588,7 @@ class Evaluations:
     def describe(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the public fields of an evaluation, its position in the queue and its output."""
         with self._changed:
-            queued = [each.id for each in self._known.values() if each.status == QUEUED]
+            queued = [other.id for other in self._known.values() if other.status == QUEUED]
             fields = evaluation.model_dump(exclude={"owner", "child"})
         position = queued.index(evaluation.id) + 1 if evaluation.id in queued else None
         return {**fields, "position": position, "output": self._output(evaluation)}
@@ -597,16 +601,19 @@ class Evaluations:
         except OSError:
             return ""
         # clients do not see paths of this machine
-        shown = {self.settings.folder: "DIR", **{path: path.name for path in self.settings.define}}
-        shown |= {self.settings.geval_gold: "GOLD"} if self.settings.geval_gold else {}
-        for path, name in shown.items():
+        public_names = {
+            self.settings.folder: "DIR",
+            **{path: path.name for path in self.settings.define},
+        }
+        public_names |= {self.settings.geval_gold: "GOLD"} if self.settings.geval_gold else {}
+        for path, name in public_names.items():
             text = text.replace(str(path.absolute()), name)
         return text[-MAX_OUTPUT:]
 
     def _check_queue(self) -> None:
         if self._closed:
             raise ApiError(503, "the server is shutting down", "", {"retry-after": "30"})
-        queued = sum(each.status == QUEUED for each in self._known.values())
+        queued = sum(evaluation.status == QUEUED for evaluation in self._known.values())
         if queued >= self.settings.queue:
             hint = f"{queued} evaluations are queued; try again later, or cancel one"
             raise ApiError(429, "the queue is full", hint, {"retry-after": "60"})
@@ -639,9 +646,9 @@ class Evaluations:
         if self._thread is not None:
             self._thread.join(2 * STOP_GRACE)
         with self._changed:
-            for each in self._known.values():
-                if each.status == QUEUED:
-                    self._end(each, STOPPED)
+            for evaluation in self._known.values():
+                if evaluation.status == QUEUED:
+                    self._end(evaluation, STOPPED)
 
     def _work(self) -> None:
         while True:
@@ -662,7 +669,9 @@ class Evaluations:
                 self._end(chosen, status)
 
     def _next(self) -> Evaluation | None:
-        return next((each for each in self._known.values() if each.status == QUEUED), None)
+        return next(
+            (evaluation for evaluation in self._known.values() if evaluation.status == QUEUED), None
+        )
 
     def _run(self, evaluation: Evaluation) -> tuple[str, int | None]:
         arguments, options = self._command(evaluation)
@@ -716,15 +725,15 @@ class Evaluations:
     def _load(self) -> None:
         for path in sorted(self.folder.glob("*.json")):
             try:
-                found = Evaluation.model_validate_json(path.read_bytes())
+                evaluation = Evaluation.model_validate_json(path.read_bytes())
             except (OSError, ValueError):
                 continue
-            self._known[found.id] = found
-            if found.status in (QUEUED, RUNNING) and not _is_alive(found.owner):
-                if _is_alive(found.child):  # its server was killed
+            self._known[evaluation.id] = evaluation
+            if evaluation.status in (QUEUED, RUNNING) and not _is_alive(evaluation.owner):
+                if _is_alive(evaluation.child):  # its server was killed
                     with contextlib.suppress(psutil.Error):
-                        _end_process(psutil.Process(int(found.child[0])))
-                self._end(found, STOPPED)
+                        _end_process(psutil.Process(int(evaluation.child[0])))
+                self._end(evaluation, STOPPED)
 
 
 def _environment() -> dict[str, str]:
@@ -732,7 +741,7 @@ def _environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != TOKEN_VARIABLE}
 
 
-def _end_process(process: Any) -> None:
+def _end_process(process: subprocess.Popen[bytes] | psutil.Process) -> None:
     """Stop a Popen or psutil.Process as Ctrl-C does, keeping finished jobs; or kill its tree."""
     from karat.execution.resources import end_tree
 

@@ -1,21 +1,58 @@
-/* The state of the page, stored in the address after #, so that links reproduce it. */
+/* The state of the page, stored in the address after #, so that links reproduce it.
+ *
+ * An address is the name of a section ("#compare"), a task ("#/task/adult") or a model
+ * ("#/model/onehot"), and the choices after a question mark ("#board?find=tree").
+ */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   /** state of the dialog, which shows it without the page being rebuilt */
   const IN_DIALOG = ["task", "model"];
-  let words = read();
+  /** the section of which an address names a model, and the choice that it is */
+  const OF_MODEL = "compare";
+  const MODEL = "a";
+  let { section, words } = read();
 
-  /** Return the state in the address; a section's name alone is not state. */
+  /** Return the section and the choices in the address; without a path, choices need no mark. */
   function read() {
     const text = location.hash.slice(1);
-    return new URLSearchParams(text.includes("=") ? text : "");
+    const mark = text.indexOf("?");
+    const bare = mark < 0 && text.includes("=") && !text.startsWith("/");
+    const path = bare ? "" : text.slice(0, mark < 0 ? undefined : mark);
+    const words = new URLSearchParams(bare ? text : mark < 0 ? "" : text.slice(mark + 1));
+    const [, kind, name] = /^\/(task|model)\/(.*)$/.exec(path) ?? [];
+    if (kind) words.set(kind === "task" ? "task" : MODEL, decoded(name));
+    if (kind === "model") words.delete("b");
+    return { section: kind ? (kind === "model" ? OF_MODEL : "") : decoded(path), words };
+  }
+
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text; // typed by hand, with a lone per cent sign
+    }
+  }
+
+  /** Return the address of a section and choices. */
+  function written(section, words) {
+    const rest = new URLSearchParams(words);
+    let path = encodeURIComponent(section);
+    if (rest.has("task")) path = `/task/${encodeURIComponent(rest.get("task"))}`;
+    else if (section === OF_MODEL && rest.has(MODEL) && !rest.has("b"))
+      path = `/model/${encodeURIComponent(rest.get(MODEL))}`;
+    if (path.startsWith("/task/")) rest.delete("task");
+    else if (path.startsWith("/model/")) rest.delete(MODEL);
+    return `#${path}${rest.size ? `?${rest}` : ""}`;
   }
 
   Karat.get = (name, otherwise = "") => words.get(name) ?? otherwise;
 
+  /** Return the section in the address. */
+  Karat.here = () => section;
+
   /** Set values; an empty value removes one. Listeners get the changed names. */
-  Karat.set = (choices) => {
+  Karat.set = (choices, to = section) => {
     const changed = [];
     for (const [name, value] of Object.entries(choices)) {
       const text = value === null || value === undefined ? "" : String(value);
@@ -24,9 +61,10 @@
       else words.set(name, text);
       changed.push(name);
     }
-    if (!changed.length) return;
+    if (!changed.length && to === section) return;
+    section = to;
     remember(changed.join());
-    Karat.emit("state", changed);
+    if (changed.length) Karat.emit("state", changed);
   };
 
   let last = "";
@@ -39,23 +77,23 @@
     within = true;
     setTimeout(() => (within = false));
     try {
-      history[same ? "replaceState" : "pushState"](null, "", `#${words}`);
+      history[same ? "replaceState" : "pushState"](null, "", written(section, words));
     } catch {
       /* a page inside a frame may have no address */
     }
   }
 
-  /** The address changed: a section's name is an anchor, the rest is state. */
+  /** The address changed, by Back, Forward or by hand. */
   addEventListener("hashchange", () => {
-    const text = location.hash.slice(1);
-    if (text && !text.includes("=")) return;
-    const before = words;
-    words = read();
+    const [before, where] = [words, section];
+    ({ section, words } = read());
     const names = new Set([...before.keys(), ...words.keys()]);
     const changed = [...names].filter((name) => before.get(name) !== words.get(name));
     last = "";
-    if (changed.every((name) => IN_DIALOG.includes(name))) Karat.emit("state", changed);
-    else Karat.rebuild();
+    if (changed.length && changed.every((name) => IN_DIALOG.includes(name)))
+      Karat.emit("state", changed);
+    else if (changed.length) Karat.rebuild();
+    if (section && section !== where) Karat.land(section);
   });
 
   Karat.ranges = (numbers) => {

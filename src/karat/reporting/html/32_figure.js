@@ -144,6 +144,16 @@
     pictures.forEach((picture) => picture.show());
   };
 
+  /** Draw what stands above the end of an element, which then does not move while one scrolls. */
+  Karat.drawUntil = (target) => {
+    const isBelow = ({ body }) =>
+      target.compareDocumentPosition(body) & Node.DOCUMENT_POSITION_FOLLOWING &&
+      !target.contains(body);
+    pictures
+      .filter((picture) => picture.body.isConnected && !isBelow(picture))
+      .forEach((picture) => picture.show());
+  };
+
   Karat.redrawAll = () => {
     pictures = pictures.filter((picture) => picture.body.isConnected);
     pictures.forEach((picture) => picture.redraw());

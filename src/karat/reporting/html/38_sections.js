@@ -13,7 +13,7 @@
 
   /** Return the sections that have something to show, what the verdict is about first. */
   Karat.present = () => {
-    const there = sections.filter((section) => section.has());
+    const there = [...sections, ...Karat.addedSections()].filter((section) => section.has());
     const lead = there.find(({ id }) => id === FIRST[Karat.verdict()?.kind]);
     if (!lead) return there;
     const rest = there.filter((section) => section !== lead);

@@ -42,7 +42,8 @@
   function tip(a, b, p, difference) {
     const names = [a, b].map((m) => Karat.short(Karat.model(m), 40)).join(" against ");
     const by = Karat.number(Math.abs(difference), 3);
-    return `${names}\n${difference > 0 ? "better" : "worse"} by ${by}, p ${Karat.p(p)}`;
+    const words = p < ALPHA ? ["better", "worse"] : ["ahead", "behind"];
+    return `${names}\n${words[difference > 0 ? 0 : 1]} by ${by}, p ${Karat.p(p)}`;
   }
 
   function csv() {

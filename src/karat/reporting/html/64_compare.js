@@ -114,7 +114,7 @@
     const p = Karat.ranking.own ? Karat.data.tests.pairs?.p?.[a]?.[b] : null;
     const parts = [
       `${Karat.count(rows.length, "common task")}:`,
-      `${Karat.short(Karat.model(a), 40)} is better on ${won},`,
+      `${Karat.short(Karat.model(a), 40)} is ahead on ${won},`,
       `${Karat.short(Karat.model(b), 40)} on ${lost}, ${rows.length - won - lost} equal.`,
     ];
     if (rows.some((row) => row.p !== null))
@@ -159,7 +159,7 @@
       "metric",
       Karat.short(Karat.model(a), 24),
       Karat.short(Karat.model(b), 24),
-      "A better by",
+      "A ahead by",
       "p",
       "p, all tasks",
       "test",
@@ -242,7 +242,7 @@
         "metric",
         Karat.data.models[a].name,
         Karat.data.models[b].name,
-        "a better by",
+        "a ahead by",
         "p",
         "p, all tasks",
         "test",
@@ -297,8 +297,7 @@
 
   /** Show a model against the best other one, in the section that compares two. */
   Karat.compare = (m) => {
-    Karat.set({ a: Karat.keyOf(Karat.data.models, m), b: "" });
-    Karat.jump("compare");
+    Karat.jump("compare", { a: Karat.keyOf(Karat.data.models, m), b: "" });
   };
 
   Karat.section({

@@ -8,6 +8,8 @@
   const NAMED = ["seed", "seeds", "newest result", "Karat"];
   /** longer titles may be cut */
   const LONG = 80;
+  /** milliseconds after which a page has its final size */
+  const SETTLED = 3000;
 
   // -- head -----------------------------------------------------------------------------------
 
@@ -71,20 +73,38 @@
     return el("nav", { class: "ways", "aria-label": "Sections" }, el("ul", null, links));
   }
 
-  /** Go to a section, and leave the choices in the address as they are. */
+  /** Go to a section; a click with a key pressed opens it elsewhere. */
   function jump(event, id) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     Karat.jump(id);
   }
 
-  Karat.jump = (id) => {
+  /** Go to a section and put it into the address; the choices stay, unless others are given. */
+  Karat.jump = (id, choices = {}) => {
+    Karat.set(choices, id);
+    Karat.land(id);
+  };
+
+  let landing = null;
+
+  /** Scroll to a section, and stay there while what is above it takes its size. */
+  Karat.land = (id, behavior = "auto") => {
     const target = document.getElementById(id);
+    if (!target?.closest("main")) return;
     const folded = target.querySelectorAll("details");
     if (folded.length === 1) folded[0].open = true;
-    target.scrollIntoView();
+    Karat.drawUntil(target);
+    target.scrollIntoView({ behavior });
     target.setAttribute("tabindex", "-1");
     target.focus({ preventScroll: true });
+    landing = target;
+    setTimeout(() => landing === target && (landing = null), SETTLED);
   };
+
+  new ResizeObserver(() => landing?.scrollIntoView({ behavior: "instant" })).observe(document.body);
+  for (const moved of ["wheel", "touchstart", "pointerdown", "keydown"])
+    addEventListener(moved, () => (landing = null), { passive: true, capture: true });
 
   function follow(nodes) {
     const links = new Map(

@@ -5,7 +5,7 @@
   Karat.given = Karat.read();
   Karat.take(Karat.given);
   Karat.build();
-  document.getElementById(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
+  if (Karat.here()) Karat.land(Karat.here(), "instant");
   document.documentElement.dataset.ready = "1";
   if (Karat.address()) Karat.follow(Karat.address());
 })();

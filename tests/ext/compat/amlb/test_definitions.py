@@ -16,7 +16,7 @@ import pytest
 from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.core.files import cache_folder
-from karat.data import download as archive
+from karat.data import archives
 from karat.data.load_dataset import load_dataset
 from karat.errors import DataError, DefinitionError, Unavailable
 from karat.execution.splits import split
@@ -509,7 +509,7 @@ def test_unsafe_archive(here):
 def test_archive_that_is_too_large(here, monkeypatch):
     with zipfile.ZipFile("d.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("d.csv", b"x" * 50_000)
-    monkeypatch.setattr(archive, "LIMIT", 10_000)
+    monkeypatch.setattr(archives, "LIMIT", 10_000)
     with pytest.raises(DataError, match=r"d\.zip"):
         amlb_table("d", "d.zip")
     with zipfile.ZipFile("many.zip", "w") as made:
@@ -577,6 +577,8 @@ constantpredictor: {version: stable}
     "frameworks_stable.yaml": """\
 Grower: {version: '1.2', setup_args: ['1.2', mine], setup_cmd: '{pip} install x'}
 Orphan: {extends: Nobody}
+H2OAutoML_blending: {extends: H2OAutoML}
+H2OAutoML_nightly: {module: frameworks.H2OAutoML}
 Loop: {extends: Loop, module: frameworks.DecisionTree}
 """,
     "test.yaml": """\
@@ -621,8 +623,11 @@ def test_a_file_of_its_structure_is_read_whole(tmp_path, name):
         assert "__template" not in definitions.names("models", abstract=True)
     if name == "frameworks_stable.yaml":
         assert Catalog([path]).model("Loop").name == "Loop"  # its own parent: ignored
-        with pytest.raises(DefinitionError, match="Nobody"):
+        with pytest.raises(DefinitionError, match="Nobody.*--define"):
             Catalog([path]).model("Orphan")
+        with pytest.raises(DefinitionError, match="H2OAutoML") as refused:
+            Catalog([path]).model("H2OAutoML_blending")
+        assert "Did you mean" not in str(refused.value)
     if path.stem in ("test", "mine"):
         names = [task.name for task in Catalog([path]).suite(path.stem)]
         assert names == {"test": ["kc2"], "mine": ["now"]}[path.stem]

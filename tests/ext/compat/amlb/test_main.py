@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -94,6 +95,21 @@ def call(here, monkeypatch, capsys):
         return int(ended.value.code or 0), printed.out, printed.err
 
     return made
+
+
+def test_a_constant_needs_neither_scikit_learn_nor_scipy(here):
+    """Their imports would take longer than the whole rest of the command."""
+    numbers = pd.DataFrame(rng.normal(size=(90, 4)), columns=list("abcd"))
+    numbers.assign(y=SHOP["Class"]).to_csv("user/benchmarks/numbers.csv", index=False)
+    Path("user/benchmarks/one.yaml").write_text(
+        "- {name: numbers, dataset: {path: numbers.csv, target: y}}"
+    )
+    line = "-X importtime -m karat.compat.amlb constantpredictor one 1h4c -u user -o out"
+    ended = subprocess.run([sys.executable, *line.split()], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    loaded = re.findall(r"\| +([\w.]+)$", ended.stderr, re.MULTILINE)
+    assert "pandas" in loaded
+    assert not {"sklearn", "scipy.special", "scipy.spatial", "joblib", "asyncio"} & set(loaded)
 
 
 @pytest.mark.slow
@@ -208,6 +224,48 @@ def test_ignored_options_give_notes(call):
     for option in ("constantpredictor:latest", "--openml-run-tag", "--profiling"):
         assert f"note: {option}" in err
     assert "test_mode" in err
+
+
+TAGGED = {
+    "user/frameworks.yaml": "{mine: {module: frameworks.DecisionTree}, gone: {removed: Use mine.}}",
+    "user/frameworks_stable.yaml": """
+mine: {module: frameworks.DecisionTree, params: {max_depth: 1}}
+""",
+    "user/frameworks_newest.yaml": "mine: {module: frameworks.constantpredictor}",
+}
+
+
+def test_a_tag_selects_the_definitions_of_its_file(call):
+    for file, text in TAGGED.items():
+        Path(file).write_text(text)
+    arguments = "own free -u user -t shop -f 0 --logging error".split()
+    for framework, options, params in (
+        ("Mine:stable", [], "{'max_depth': 1}"),
+        ("mine", [], ""),
+        ("mine:newest", ["-Xframeworks.tags=['newest']"], ""),
+    ):
+        output = framework.replace(":", "_")
+        code, _, err = call(framework, *arguments, *options, "-o", output)
+        assert code == 0 and "note" not in err, err
+        kept = pd.read_csv(f"{output}/results.csv", keep_default_na=False)
+        assert kept["params"].tolist() == [params]
+
+
+@pytest.mark.parametrize(
+    ("framework", "reason"),
+    [
+        ("mine:latest", 'no definition with the tag "latest": add it to frameworks_latest.yaml'),
+        ("gone:stable", '"gone" was removed: Use mine'),
+        ("mine:stabel", 'unknown tag "stabel". Did you mean "stable"'),
+        ("mine:newest", "Available: stable, latest"),
+        ("nobody:stable", 'no model "nobody"'),
+    ],
+)
+def test_a_tag_without_a_definition_is_refused(call, framework, reason):
+    for file, text in TAGGED.items():
+        Path(file).write_text(text)
+    code, _, err = call(framework, *"own free -u user -t shop -f 0 -o out".split())
+    assert code == 2 and reason in err and not Path("out").exists()
 
 
 def test_scores_of_all_runs_are_kept_in_one_file(call):

@@ -234,7 +234,7 @@ def test_round_trip_of_the_result_files(runs, exported, tmp_path):
 
 
 def test_runs_without_a_geval_task(tmp_path):
-    (run,) = karat.evaluate("dummy", ["diabetes"], only_folds=[0], output=tmp_path)
+    (run,) = karat.evaluate("dummy", ["diabetes"], only=karat.Only(folds=[0]), output=tmp_path)
     with pytest.raises(DataError, match="geval and nodes"):
         export_results(run, "geval", tmp_path / "out")
 

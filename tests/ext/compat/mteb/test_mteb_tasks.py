@@ -21,8 +21,14 @@ from karat.metrics import score
 from .mock_tasks import Hashed, noisy, ours, sentences, table, task_of, theirs
 
 KINDS = (
-    *("Classification", "Clustering", "PairClassification", "Reranking", "Retrieval", "STS"),
-    *("Summarization", "BitextMining"),
+    "Classification",
+    "Clustering",
+    "PairClassification",
+    "Reranking",
+    "Retrieval",
+    "STS",
+    "Summarization",
+    "BitextMining",
 )
 
 
@@ -90,7 +96,9 @@ def test_cross_validation(mteb, tmp_path):
 
     texts, labels = labeled(97, 3, 1)
     kind = task_of(
-        *(AbsTaskClassification, "Classification", "accuracy"),
+        AbsTaskClassification,
+        "Classification",
+        "accuracy",
         lambda: {"train": table(text=texts, label=labels)},
         is_cross_validation=True,
         about={"eval_splits": ["train"]},
@@ -111,7 +119,10 @@ def test_clustering_with_levels_subsets_and_splits(mteb, tmp_path):
         return {s: {"validation": one(n), "test": one(n + 1)} for s, n in places}
 
     kind = task_of(
-        *(AbsTaskClustering, "Clustering", "v_measure", data),
+        AbsTaskClustering,
+        "Clustering",
+        "v_measure",
+        data,
         max_fraction_of_documents_to_embed=None,
         max_document_to_embed=60,
         max_documents_per_cluster=70,
@@ -123,8 +134,10 @@ def test_clustering_with_levels_subsets_and_splits(mteb, tmp_path):
     )
     found = agree(kind, tmp_path)
     assert set(found) == {
-        *("OwnClustering (en, validation)", "OwnClustering (de, validation)"),
-        *("OwnClustering (en)", "OwnClustering (de)"),
+        "OwnClustering (en, validation)",
+        "OwnClustering (de, validation)",
+        "OwnClustering (en)",
+        "OwnClustering (de)",
     }
 
 
@@ -163,7 +176,9 @@ def test_sts(mteb, tmp_path):
     scores = [float(i % 6) for i in range(60)]
     other = noisy(one, 1, 6)
     kind = task_of(
-        *(AbsTaskSTS, "STS", "cosine_spearman"),
+        AbsTaskSTS,
+        "STS",
+        "cosine_spearman",
         lambda: {"test": table(sentence1=one, sentence2=other, score=scores)},
     )
     agree(kind, tmp_path, lowest=0.001)
@@ -180,7 +195,9 @@ def test_summarization(mteb, tmp_path):
     relevance[4] = [2.0] * 5  # equal scores are left out
     columns = {"text": texts, "human_summaries": human, "machine_summaries": machine}
     kind = task_of(
-        *(AbsTaskSummarization, "Summarization", "cosine_spearman"),
+        AbsTaskSummarization,
+        "Summarization",
+        "cosine_spearman",
         lambda: {"test": table(**columns, relevance=relevance)},
         min_score=0,
         max_score=5,
@@ -193,7 +210,9 @@ def test_bitext_mining(mteb, tmp_path):
 
     one = sentences(60)
     kind = task_of(
-        *(AbsTaskBitextMining, "BitextMining", "f1"),
+        AbsTaskBitextMining,
+        "BitextMining",
+        "f1",
         lambda: {"test": table(sentence1=one, sentence2=noisy(one, 1, 9))},
     )
     agree(kind, tmp_path)
@@ -227,7 +246,9 @@ def test_retrieval(mteb, tmp_path, main):
     from mteb.abstasks import AbsTaskRetrieval
 
     kind = task_of(
-        *(AbsTaskRetrieval, "Retrieval", main),
+        AbsTaskRetrieval,
+        "Retrieval",
+        main,
         lambda: {"default": {"test": searched(1, candidates=False)}},
     )
     agree(kind, tmp_path, tolerance=6e-6)  # mteb rounds to five digits
@@ -250,7 +271,9 @@ def test_documents_of_equal_scores_are_ranked_as_there(mteb, tmp_path, main):
     from mteb.abstasks import AbsTaskRetrieval
 
     kind = task_of(
-        *(AbsTaskRetrieval, "Retrieval", main),
+        AbsTaskRetrieval,
+        "Retrieval",
+        main,
         lambda: {"default": {"test": repeated(4)}},
     )
     agree(kind, tmp_path, tolerance=6e-6)
@@ -261,7 +284,9 @@ def test_a_query_does_not_find_itself(mteb, tmp_path):
 
     for ignore in (True, False):
         kind = task_of(
-            *(AbsTaskRetrieval, "Retrieval", "ndcg_at_10"),
+            AbsTaskRetrieval,
+            "Retrieval",
+            "ndcg_at_10",
             lambda: {"default": {"test": searched(2, candidates=False, same_ids=True)}},
             ignore_identical_ids=ignore,
         )
@@ -273,7 +298,9 @@ def test_reranking(mteb, tmp_path, main):
     from mteb.abstasks import AbsTaskRetrieval
 
     kind = task_of(
-        *(AbsTaskRetrieval, "Reranking", main),
+        AbsTaskRetrieval,
+        "Reranking",
+        main,
         lambda: {"default": {"test": searched(3, candidates=True)}},
     )
     agree(kind, tmp_path, tolerance=6e-6)
@@ -316,7 +343,9 @@ def test_two_workers_give_the_same_scores(mteb, tmp_path):
 
     sides = {"train": labeled(60, 3, 1), "test": labeled(30, 3, 2)}
     kind = task_of(
-        *(AbsTaskClassification, "Classification", "accuracy"),
+        AbsTaskClassification,
+        "Classification",
+        "accuracy",
         lambda: {name: table(text=x, label=y) for name, (x, y) in sides.items()},
         n_experiments=3,
     )
@@ -471,7 +500,9 @@ def test_an_encoder_that_is_fitted_needs_texts(mteb):
     one = sentences(30)
     other, scores = noisy(one, 1, 6), [float(i % 5) for i in range(30)]
     kind = task_of(
-        *(AbsTaskSTS, "STS", "cosine_spearman"),
+        AbsTaskSTS,
+        "STS",
+        "cosine_spearman",
         lambda: {"test": table(sentence1=one, sentence2=other, score=scores)},
     )
     assert set(theirs(kind(), Encoder("tfidf", fit_on=[*one, *other]))) == {"OwnSTS"}
@@ -580,8 +611,12 @@ def test_candidates_are_ranked_within_their_query():
     items = pd.Series({"q": "q", "d:1": "x", "d:2": "y", "d:3": "z", "x:4": None}, dtype=object)
     fields = {"query": ["q"] * 4, "document": ["d:1", "d:2", "d:3", "x:4"]}
     data = Dataset(
-        *("lists", items, pd.DataFrame(fields), np.array([0.0, 1.0, 0.0, 1.0]), "regression"),
-        *("text",),
+        "lists",
+        items,
+        pd.DataFrame(fields),
+        np.array([0.0, 1.0, 0.0, 1.0]),
+        "regression",
+        "text",
         group=np.array(["q"] * 4),
     )
     # d:1 and d:3 tie, the higher id is first; x:4 has no vector

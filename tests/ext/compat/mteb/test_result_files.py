@@ -286,8 +286,11 @@ def test_export_of_an_import_is_the_same(tmp_path):
     export_results(run, "mteb", tmp_path / "out")
     place = tmp_path / "out" / "results" / "org__model" / "1234567890abcdef"
     assert sorted(path.name for path in place.iterdir()) == [
-        *("ArguAna.json", "Banking77Classification.json", "MassiveIntentClassification.json"),
-        *("STSBenchmark.json", "model_meta.json"),
+        "ArguAna.json",
+        "Banking77Classification.json",
+        "MassiveIntentClassification.json",
+        "STSBenchmark.json",
+        "model_meta.json",
     ]
     search = json.loads((place / "ArguAna.json").read_text())
     assert search["task_name"] == "ArguAna" and set(search["scores"]) == {"test", "dev"}
@@ -332,9 +335,9 @@ def test_export_of_models_that_differ_in_case_only(tmp_path):
 
 def test_mteb_reads_what_is_exported(tmp_path):
     mteb = pytest.importorskip("mteb")
-    run = karat.evaluate("random", ["bbc-headlines"], output=tmp_path / "runs", only_folds=[0, 1])[
-        0
-    ]
+    run = karat.evaluate(
+        "random", ["bbc-headlines"], output=tmp_path / "runs", only=karat.Only(folds=[0, 1])
+    )[0]
     files = export_results(run, "mteb", tmp_path / "out")
     (path,) = (file for file in files if file.name != "model_meta.json")
     found = mteb.TaskResult.model_validate_json(path.read_text())

@@ -130,7 +130,9 @@ def test_a_script_on_small_tables(script, tmp_path):
     assert printed[1].split() == ["encoder", "wine_pl", "wine_vivino_price", "regression_average"]
     assert printed[5] == "classes"
     assert [line.split()[1] for line in printed[7:10]] == [
-        *("random_encoder", "carte_encoder", "skrub_encoder")
+        "random_encoder",
+        "carte_encoder",
+        "skrub_encoder",
     ]
     assert printed[11].split()[1] == "skrub_encoder"  # best first
     assert "Traceback" not in errors

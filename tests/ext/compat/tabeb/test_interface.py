@@ -127,8 +127,12 @@ def test_content_of_the_score_file(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     saved = read_tabeb_scores(path)
     assert list(saved.columns) == [
-        *("encoder", "one", "two", "regression_average"),
-        *(CONFIG, ENCODER),
+        "encoder",
+        "one",
+        "two",
+        "regression_average",
+        CONFIG,
+        ENCODER,
     ]
     pd.testing.assert_frame_equal(saved[list(frame.columns)], frame, check_exact=True)
     for item in ('"protocol": "original"', '"seed": 42', '"max_rows": null', '"metric": "rmse"'):
@@ -237,8 +241,12 @@ def test_ranks_use_the_direction_of_the_metric(tmp_path):
         task(kind).evaluate(models, save_dir=tmp_path)
     board = get_leaderboard(["regression", "classification"], tmp_path)
     assert list(board.columns) == [
-        *("encoder", "regression_average", "classification_average"),
-        *("regression_rank", "classification_rank", "mean_rank"),
+        "encoder",
+        "regression_average",
+        "classification_average",
+        "regression_rank",
+        "classification_rank",
+        "mean_rank",
     ]
     assert board["encoder"].tolist() == ["line", "constant"]
     assert board["mean_rank"].tolist() == [1, 2]

@@ -35,7 +35,7 @@ from karat.ext.compat.tabeb import (
 )
 from karat.ext.compat.tabeb.readers import LostData
 from karat.ext.compat.tabeb.tasks import describe_object
-from karat.models.tabular_encoders import OutOfFold
+from karat.models.out_of_fold import OutOfFold
 
 from .test_interface import Scaled
 
@@ -141,9 +141,7 @@ def test_documented_content_of_data_dict(folder):
     frame, metadata = task.data_dict["line"]
     assert frame.equals(table("regression")) and metadata["target_name"] == "y"
     assert task.metadata["line"] is metadata
-    assert [list(part) for part in task._load_data("line", folder)] == [
-        *(list(frame), list(metadata))
-    ]
+    assert [list(part) for part in task._load_data("line", folder)] == [list(frame), list(metadata)]
 
 
 def test_documented_result_of_get_splits(folder):
@@ -532,7 +530,7 @@ def test_corrected_protocol_equals_a_karat_run(tmp_path, rows):
             ("iris", "logistic-regression", "auc_micro"),
         )
     ]
-    options = {"output": tmp_path, "seed": 7, **({"max_rows": rows} if rows else {})}
+    options = {"output": tmp_path, "seed": 7, "only": karat.Only(max_rows=rows)}
     (run,) = karat.evaluate("onehot", tasks, **options)
     scores = run.scores().set_index("task")["value"]
     for cls, name in ((TabEBRegressionTask, "diabetes"), (TabEBClassificationTask, "iris")):

@@ -18,7 +18,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 import karat
 from karat.config.catalog import Catalog
 from karat.core.registry import corruptions
-from karat.corruptions.view import changed_share
+from karat.corruptions.changed_cells import changed_share
 from karat.errors import DataError, DefinitionError, Unavailable
 from karat.ext.compat import taco
 from karat.ext.compat.taco import (
@@ -33,8 +33,13 @@ from karat.ext.models.automl import MatrixPredictor, TablePredictor
 from karat.results.run import open_runs
 
 NAMES = [
-    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
-    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
+    "missingness_mcar",
+    "missingness_mnar",
+    "scaling_error",
+    "categorical_remap",
+    "noise_gaussian",
+    "noise_uniform",
+    "rare_class_dilution",
 ]
 COLUMNS = ["dataset", "task", "corruption", "severity", "model", "metric", "value"]
 
@@ -119,8 +124,15 @@ def test_documented_signatures_of_suites():
     for suite in (run_classification_suite, run_regression_suite):
         parameters = inspect.signature(suite).parameters
         assert list(parameters) == [
-            *("name", "X_train", "X_test", "y_train", "y_test", "results_dir", "severities"),
-            *("random_state", *options),
+            "name",
+            "X_train",
+            "X_test",
+            "y_train",
+            "y_test",
+            "results_dir",
+            "severities",
+            "random_state",
+            *options,
         ]
         assert parameters["random_state"].default == 42
 

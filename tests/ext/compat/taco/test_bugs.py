@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import karat
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
-from karat.corruptions.view import View, corrupt_with_share
+from karat.corruptions.corrupted_data import corrupt_with_share
+from karat.corruptions.view import View
 from karat.ext.compat.taco import run_classification_suite
 from karat.ext.models.automl import TablePredictor
 from karat.models.predictors import RbfClassifier
@@ -68,7 +69,7 @@ def test_row_limit_of_one_model_does_not_affect_others(tmp_path, monkeypatch):
     task = karat.Task("halves", Dataset.from_table(halves(), "y", name="halves"))
     capped = Catalog().model("svm").prototype.set_params(max_train_rows=50)
     models = {"svm": capped, "linear": "logistic-regression"}
-    karat.evaluate(models, task, only_folds=[0], output=tmp_path)
+    karat.evaluate(models, task, only=karat.Only(folds=[0]), output=tmp_path)
     assert seen == {"RbfClassifier": 50, "LogisticRegression": 320}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import karat
 from karat.errors import KaratError
-from karat.execution.runner import Stopped
+from karat.execution.session import Stopped
 from karat.ext.compat.taco import __main__ as command
 from karat.ext.compat.taco import benchmark
 from karat.results.run import open_runs

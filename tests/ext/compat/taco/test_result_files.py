@@ -88,9 +88,12 @@ def test_files_and_columns(runs, tmp_path):
     assert first[:6] == ["halves", "classification", "clean", "0.0", "rows-tfidf", "AUC"]
     metrics = [{line[5] for line in read(path)[1:]} for path in written if "metrics" in path.name]
     assert metrics == [
-        *({"AUC"}, {"accuracy", "recall"}),
-        *({"auc_ovr"}, {"accuracy"}),
-        *({"RMSE"}, {"r2"}),
+        {"AUC"},
+        {"accuracy", "recall"},
+        {"auc_ovr"},
+        {"accuracy"},
+        {"RMSE"},
+        {"r2"},
     ]
 
 

@@ -423,7 +423,9 @@ def test_against_pytorch(loops):
     data, recipe = small_problem(4, 96), Recipe(batch_size=32)
     network = Layered(7, 4, [6], drawn)
     there = torch.nn.Sequential(
-        *(torch.nn.Linear(7, 6, bias=False), torch.nn.BatchNorm1d(6), torch.nn.ReLU()),
+        torch.nn.Linear(7, 6, bias=False),
+        torch.nn.BatchNorm1d(6),
+        torch.nn.ReLU(),
         torch.nn.Linear(6, 4),
     )
     with torch.no_grad():

@@ -155,7 +155,12 @@ def test_return_value(senteval):
     found, table = evaluator.evaluate(kwargs_train=senteval.quick, return_all_results=True)
     assert list(found) == ["T1A", "F1A"] and all(set(each) == KEYS for each in found.values())
     assert list(table) == [
-        *("task", "kfold_repetition", "kfold_partition", "train_epoch", "metric", "value")
+        "task",
+        "kfold_repetition",
+        "kfold_partition",
+        "train_epoch",
+        "metric",
+        "value",
     ]
     assert table["task"].unique().tolist() == ["T1A", "F1A"]
     assert table.index.tolist() == list(range(len(table))) and len(table) == 2 * 2 * (3 * 3 + 2)
@@ -795,7 +800,7 @@ def local(tmp_path, monkeypatch, download_settings) -> Path:
 @pytest.mark.parametrize("task", ["T1A", "G3", "F3", "T1A-exact"])
 def test_heads_learn_every_kind_of_task(local, task):
     suite = karat.suite(task)
-    (run,) = karat.evaluate("tfidf", suite, only_folds=[7], output=local / "results")
+    (run,) = karat.evaluate("tfidf", suite, only=karat.Only(folds=[7]), output=local / "results")
     results = run.results()
     assert results["info"].tolist() == [""] or results["info"].isna().all()
     assert results["result"].iloc[0] > 0.9, "the label is a word of the text"

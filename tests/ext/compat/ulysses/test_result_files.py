@@ -247,7 +247,9 @@ def test_learning_curves(runs):
 def test_exported_files(runs, tmp_path):
     written = export_results(runs[0], "ulysses", tmp_path / "one")
     assert [path.name for path in written] == [
-        *("results_nonagg.csv", "results_agg.json", "summary.csv")
+        "results_nonagg.csv",
+        "results_agg.json",
+        "summary.csv",
     ]
     table = pd.read_csv(written[0])
     pd.testing.assert_frame_equal(table, frame(runs[0]), check_dtype=False)
@@ -268,8 +270,10 @@ def test_export_of_several_models(runs, tmp_path):
     written = export_results(runs, "ulysses", tmp_path)
     names = [path.relative_to(tmp_path).as_posix() for path in written]
     assert names == [
-        *("tfidf/results_nonagg.csv", "tfidf/results_agg.json"),
-        *("random/results_nonagg.csv", "random/results_agg.json"),
+        "tfidf/results_nonagg.csv",
+        "tfidf/results_agg.json",
+        "random/results_nonagg.csv",
+        "random/results_agg.json",
         "summary.csv",
     ]
     assert set(pd.read_csv(written[-1])["model"]) == {"tfidf", "random"}
@@ -639,7 +643,9 @@ def own(tmp_path: Path) -> Path:
 def test_own_task_in_six_lines(own, tmp_path):
     assert len(YAML.splitlines()) == 6
     suite = karat.suite("my-suite", define=own)
-    (run,) = karat.evaluate("tfidf", suite, only_folds=[0, 1], output=tmp_path / "results")
+    (run,) = karat.evaluate(
+        "tfidf", suite, only=karat.Only(folds=[0, 1]), output=tmp_path / "results"
+    )
     results = run.results()
     assert results["metric"].unique().tolist() == ["above_chance"]
     assert results["result"].tolist() == [1.0, 1.0], "the label is a word of the text"

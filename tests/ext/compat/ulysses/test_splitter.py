@@ -1,32 +1,7 @@
 """The folds of this system: found by name, the same for every seed of the run."""
 
-import numpy as np
-import pandas as pd
-import pytest
-
-from karat.core.dataset import Dataset
-from karat.errors import DefinitionError
-from karat.execution.splits import split
-
-NAME = "senteval"
+from ..splitter_checks import SplitterChecks
 
 
-@pytest.fixture
-def data():
-    frame = pd.DataFrame({"x": range(60), "y": ["a", "b", "b"] * 20})
-    return Dataset.from_table(frame, "y", name="letters")
-
-
-def test_the_folds_do_not_depend_on_the_seed(data):
-    how = {"use": NAME, "folds": 5, "repeats": 2}
-    first, again = (list(split(data, how, seed)) for seed in (1, 2))
-    assert len(first) == 10
-    for one, other in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one.test, other.test)
-        np.testing.assert_array_equal(one.train, other.train)
-        assert not set(one.train) & set(one.test)
-
-
-def test_a_wrong_number_of_folds_is_refused(data):
-    with pytest.raises(DefinitionError, match="folds must be an integer >= 2"):
-        list(split(data, {"use": NAME, "folds": 1}, 1))
+class TestSplitter(SplitterChecks):
+    name = "senteval"

@@ -19,7 +19,8 @@ from karat.core.task import Suite, Task
 from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import make_options, plan_suite, run_suite
-from karat.execution.runner import Stopped, choose_progress
+from karat.execution.progress import choose_progress
+from karat.execution.session import Stopped
 from karat.execution.workers import Template
 from karat.ext.compat.amlb.definitions import (
     USER_FRAMEWORK,
@@ -28,6 +29,7 @@ from karat.ext.compat.amlb.definitions import (
     files_of,
     read_config,
     read_overrides,
+    tagged_file,
 )
 from karat.ext.compat.amlb.result_files import keep_scores
 from karat.models.model import Model
@@ -47,7 +49,10 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit code: 0 success, 1 some jobs failed, 2 invalid arguments.",
     )
     add = made.add_argument
-    add("framework", help="A model or framework (case-insensitive); NAME:TAG means NAME.")
+    add(
+        "framework",
+        help="A model or framework (case-insensitive); NAME:TAG is in frameworks_TAG.yaml.",
+    )
     add("benchmark", nargs="?", default="test", help="A suite, a YAML file, openml/s/N, openml/t/N")
     add("constraint", nargs="?", default="test", help="A constraint: karat list constraints.")
     add("-m", "--mode", default="local", choices=["local", *ELSEWHERE], help="Must be local.")
@@ -95,11 +100,14 @@ def _placed(given: argparse.Namespace, changes: Overrides, key: str) -> str | No
 
 
 def _run(given: argparse.Namespace, changes: Overrides) -> int:
-    catalog, name = _catalog(given)
+    framework, tag = _split_tag(given.framework, changes.tags)
+    catalog, name = _catalog(given, tag)
     if sys.platform == "linux":
         # one worker loads only what its model uses
         Template.copy_this_process(preload=given.parallel > 1)
-    model = _model(catalog, given.framework, changes)
+    if tag:
+        _check_tagged(given, catalog, framework, tag)
+    model = _model(catalog, framework, changes)
     suite = _suite(catalog, name, given.task)
     tasks = tuple(_changed(task, changes) for task in suite)
     suite = Suite(suite.name, tasks, suite.models)
@@ -142,11 +150,9 @@ def _check_supported(given: argparse.Namespace) -> None:
 
 
 def _print_notes(given: argparse.Namespace) -> None:
-    tagged = ":" in given.framework and not given.framework.partition(":")[2][:1].isupper()
     notes = {
         "--openml-run-tag is ignored: nothing is sent to OpenML.": given.openml_run_tag is not None,
         "--profiling: results.csv always has seconds, CPU seconds and memory.": given.profiling,
-        f"{given.framework}: the tag is ignored; the installed version is run.": tagged,
     }
     for text in (text for text, applies in notes.items() if applies):
         sys.stderr.write(f"note: {text}\n")
@@ -212,27 +218,75 @@ def _changed(task: Task, changes: Overrides) -> Task:
     return replace(task, **changes.task, usual={**task.usual, **changes.metrics})
 
 
-def _catalog(given: argparse.Namespace) -> tuple[Catalog, str]:
+def _split_tag(framework: str, tags: Sequence[str]) -> tuple[str, str]:
+    """Return name and tag of a framework; the name of a class has no tag.
+
+    >>> _split_tag("mine:stable", ["stable"]), _split_tag("package.module:Name", ["stable"])
+    (('mine', 'stable'), ('package.module:Name', ''))
+    """
+    name, _, tag = framework.partition(":")
+    if tag in tags:
+        return name, tag
+    if not tag or tag[0].isupper() or ":" in tag:
+        return framework, ""
+    near = did_you_mean(tag, tags) or f" Available: {', '.join(tags)}."
+    raise DefinitionError(
+        f'{framework}: unknown tag "{tag}".{near} The key frameworks.tags of config.yaml lists '
+        f"the tags."
+    )
+
+
+def _check_tagged(given: argparse.Namespace, catalog: Catalog, framework: str, tag: str) -> None:
+    """Refuse a framework that only definitions without the tag have; note one of Karat."""
+    definitions = catalog.definitions
+    chosen = _spelled(framework, definitions.names("models", abstract=True))
+    if chosen is None:
+        untagged = _catalog(given, "")[0].definitions
+        chosen = _spelled(framework, untagged.names("models", abstract=True))
+        if chosen is not None:
+            untagged.chosen("models", chosen)  # why it was removed
+            raise DefinitionError(
+                f'"{framework}" has no definition with the tag "{tag}": add it to '
+                f"frameworks_{tag}.yaml in the user folder, or leave the tag out."
+            )
+    elif definitions.folder("models", chosen) in _folders_of_karat(chosen):
+        sys.stderr.write(
+            f"note: {given.framework}: no frameworks_{tag}.yaml defines it; the installed version "
+            f"is run.\n"
+        )
+
+
+def _folders_of_karat(model: str) -> list[Path | None]:
+    """Return the folder in which Karat itself defines a model, if it does."""
+    supplied = Catalog().definitions
+    names = supplied.names("models", abstract=True)
+    return [supplied.folder("models", model)] if model in names else []
+
+
+def _spelled(framework: str, names: Sequence[str]) -> str | None:
+    """Return the name of a framework as it is defined: the same one, or in another case."""
+    alike = [name for name in names if name.lower() == framework.lower()]
+    return framework if framework in names else alike[0] if alike else None
+
+
+def _catalog(given: argparse.Namespace, tag: str) -> tuple[Catalog, str]:
     """Return the catalog with the user's definitions, and the name of the benchmark."""
-    files, name = list(given.define), given.benchmark
+    pairs = [(file, tagged_file(file, tag)) for file in given.define]
+    files = [tagged if tagged.is_file() else file for file, tagged in pairs]
+    name = given.benchmark
     if Path(name).suffix in (".yaml", ".yml"):
         files.append(Path(name))
         name = Path(name).stem
     folder = given.userdir or HOME.expanduser()
     if given.userdir is not None or folder.is_dir():
-        files += files_of(folder, name)
+        files += files_of(folder, name, tag)
     # the user's entries replace those that come with the command
     return Catalog([*built_in_files(name), *files]), name
 
 
 def _model(catalog: Catalog, framework: str, changes: Overrides) -> Model:
     names = catalog.definitions.names("models", abstract=True)
-    if framework not in names and framework.count(":") == 1:
-        name, _, tag = framework.partition(":")
-        # package.module:Name is a class, name:tag is not
-        framework = framework if tag[:1].isupper() else name
-    alike = [name for name in names if name.lower() == framework.lower()]
-    chosen = framework if framework in names or not alike else alike[0]
+    chosen = _spelled(framework, names) or framework
     definition = catalog.definitions.get("models", chosen) if chosen in names else {}
     if definition.get("use") != USER_FRAMEWORK:
         return catalog.model(chosen, params=changes.params)
@@ -259,6 +313,7 @@ def main() -> None:
     """Run the command line; an error is a message on standard error and exit code 2."""
     atexit.register(gc.freeze)  # the memory is freed at once, without a search for cycles
     gc.freeze()  # what is loaded by now stays
+    gc.enable()
     warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

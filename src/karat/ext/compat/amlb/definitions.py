@@ -39,8 +39,10 @@ from karat.core.columns import infer_kind, require_columns
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
 from karat.core.writing import draft_folder
-from karat.data import download as transfer
-from karat.data.download import is_safe, offline, sha256_of, unpack, without_password
+from karat.data import http_download
+from karat.data.archives import unpack
+from karat.data.download import offline
+from karat.data.file_sources import is_safe, sha256_of, without_password
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import read_frame
 from karat.errors import DataError, DefinitionError, KaratWarning, Unavailable, did_you_mean
@@ -565,6 +567,9 @@ CONFIG_ONLY = ("project_repository", "aws", "job_scheduler", "input_dir", "outpu
 LARGEST_CONFIG = 1_000_000
 #: folders in their configuration, used by the command
 FOLDER_KEYS = ("input_dir", "output_dir")
+#: the tags of frameworks in their default configuration, and the key that replaces them
+TAGS = ("stable", "latest", "2020Q2", "2021Q3", "2023Q2")
+TAGS_KEY = "frameworks.tags"
 
 
 @dataclass(frozen=True)
@@ -572,7 +577,7 @@ class Overrides:
     """Overridden options of the run, fields of every task, and parameters of the framework.
 
     ``metrics`` has their default metrics by type, ``folders`` their data and output folders,
-    ``unused`` the keys that have no effect.
+    ``tags`` those that a framework may be selected with, ``unused`` the keys without effect.
     """
 
     run: dict[str, Any] = field(default_factory=dict)
@@ -580,6 +585,7 @@ class Overrides:
     params: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, list[str]] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
+    tags: list[str] = field(default_factory=lambda: list(TAGS))
     unused: list[str] = field(default_factory=list)
     switched_off: list[str] = field(default_factory=list, compare=False)
 
@@ -599,6 +605,8 @@ class Overrides:
             self.switched_off[:] = [] if value else [given]
         elif key in FOLDER_KEYS and isinstance(value, str):
             self.folders[key] = value
+        elif key == TAGS_KEY:
+            self.tags[:] = map(str, value if isinstance(value, list) else [value])
         elif key.partition(".")[0] in EFFECTIVE:
             self.unused.append(key)
         elif key.partition(".")[0] in UNUSED:
@@ -690,23 +698,35 @@ def built_in_files(benchmark: str) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-def files_of(folder: Path, benchmark: str) -> list[Path]:
+def files_of(folder: Path, benchmark: str, tag: str = "") -> list[Path]:
     """Return the definition files of a user folder, with the one of the benchmark.
 
     These are the files named in its ``config.yaml``, and ``frameworks.yaml``, ``constraints.yaml``
     and ``benchmarks/NAME.yaml``. Files in the AutoML Benchmark's own folder (``{root}``) are
-    ignored: Karat has its own frameworks and constraints.
+    ignored: Karat has its own frameworks and constraints. With a tag, ``frameworks_TAG.yaml`` takes
+    the place of ``frameworks.yaml``, also where it does not exist.
     """
     if not folder.is_dir():
         raise DefinitionError(f"-u: folder not found: {folder}.")
     folder = folder.absolute()
     config = read_config(folder / "config.yaml")
-    files = [folder / "frameworks.yaml", folder / "constraints.yaml"]
-    files += _named(config, "frameworks", "definition_file", folder)
+    frameworks = [folder / "frameworks.yaml"]
+    frameworks += _named(config, "frameworks", "definition_file", folder)
+    files = [tagged_file(file, tag) for file in frameworks]
+    files += [folder / "constraints.yaml"]
     files += _named(config, "benchmarks", "constraints_file", folder)
     folders = [folder / "benchmarks", *_named(config, "benchmarks", "definition_dir", folder)]
     files += [place / f"{benchmark}.yaml" for place in folders]
     return [path for path in dict.fromkeys(files) if path.is_file()]
+
+
+def tagged_file(file: Path, tag: str) -> Path:
+    """Return the file with the definitions of a tag.
+
+    >>> tagged_file(Path("frameworks.yaml"), "stable").name, tagged_file(Path("mine.yml"), "").name
+    ('frameworks_stable.yaml', 'mine.yml')
+    """
+    return file.with_stem(f"{file.stem}_{tag}") if tag else file
 
 
 def read_config(file: Path) -> Mapping[str, Any]:
@@ -942,7 +962,7 @@ def _downloaded(name: str, address: str) -> Path:
     if offline():
         raise Unavailable(f"{name}: {what} is not in the cache; unset KARAT_OFFLINE to get it.")
     try:
-        transfer.download(address, place, name=name)
+        http_download.download(address, place, name=name)
     except DataError as error:
         raise Unavailable(f"{name}: {error}.") from error
     return place

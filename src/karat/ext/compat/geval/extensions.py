@@ -37,7 +37,8 @@ from karat.ext.compat.geval.gold import (
     Parameters,
     Trial,
 )
-from karat.models.vector_files import VectorFile, read_vectors
+from karat.models.vector_files import VectorFile
+from karat.models.vectors.vector_formats import read_vectors
 
 #: GEval's default size of vectors, for formats that need one to read a file
 DEFAULT_SIZE = 200

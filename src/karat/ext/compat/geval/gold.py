@@ -23,7 +23,8 @@ from karat.core.writing import write_atomic
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.data.readers.table_files import parse_json, read_text
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.models.vector_files import VECTOR_FILE_FORMATS, VectorFile, check_format
+from karat.models.vector_files import VectorFile
+from karat.models.vectors.vector_formats import VECTOR_FILE_FORMATS, check_format
 from karat.probes.similarity import Measure
 
 #: long and short task names, in the order of execution

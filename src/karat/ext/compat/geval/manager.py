@@ -18,11 +18,13 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.writing import write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError, KaratWarning, Unavailable
+from karat.execution.arguments import Machines
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
-from karat.execution.job import ObjectStore
+from karat.execution.object_store import ObjectStore
 from karat.execution.plan import make_plan
-from karat.execution.runner import LineProgress, Progress, Stopped, choose_progress
+from karat.execution.progress import LineProgress, Progress, choose_progress
+from karat.execution.session import Stopped
 from karat.execution.workers import available_cores
 from karat.ext.compat.geval.extensions import ManagerRun, OwnGold, own_trials, supervise
 from karat.ext.compat.geval.gold import (
@@ -56,8 +58,9 @@ from karat.ext.compat.geval.result_files import (
 )
 from karat.models.adapters import adapt
 from karat.models.model_identity import object_identity
-from karat.models.vector_files import HDF5, VECTOR_FILE_SUFFIXES, VectorFile
-from karat.models.vector_text import plain_suffix
+from karat.models.vector_files import VectorFile
+from karat.models.vectors.decompression import plain_suffix
+from karat.models.vectors.vector_formats import HDF5, VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
 
 #: metrics printed for each gold standard
@@ -332,8 +335,7 @@ class _Evaluation:
                 {self.model.name: self.model.prototype},
                 tasks,
                 output=self.folder / "karat",  # with all predictions
-                workers=self._workers(),
-                constraint=self.params.constraint,
+                workers=Machines(self._workers(), constraint=self.params.constraint),
                 define=self.params.define,
                 progress=self.progress,
             )

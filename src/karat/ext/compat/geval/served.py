@@ -34,7 +34,7 @@ from karat.ext.compat.geval.result_files import Store, compared
 from karat.ext.serve.server import ApiError, ServerSettings
 from karat.ext.serve.snapshots import ServedRun, count_job_states
 from karat.ext.serve.submissions import RESULT, GevalOrder
-from karat.models.vector_files import VECTOR_FILE_FORMATS, check_format
+from karat.models.vectors.vector_formats import VECTOR_FILE_FORMATS, check_format
 from karat.probes.similarity import Measure, names
 
 #: files of a result folder that clients get; the folder karat has predictions and logs of jobs

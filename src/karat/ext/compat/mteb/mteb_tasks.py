@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,9 @@ from karat.models.model_identity import encoder_identity
 from karat.probes.retrieval import Nearest
 from karat.probes.similarity import MEASURES, Similarity, mean_similarities
 from karat.probes.trained import need_fields
+
+if TYPE_CHECKING:
+    from mteb import AbsTask, TaskMetadata
 
 PREFIX = "mteb:"
 #: metrics of a task besides its main score, by type
@@ -71,6 +74,14 @@ NAMES: dict[str, dict[str, str]] = {
 }
 #: parameters of logistic regression that Karat's head has, or that change nothing
 _OF_HEAD = ("C", "max_iter", "random_state", "n_jobs", "verbose", "warm_start")
+_PROBES = {
+    "Retrieval": {"use": "nearest", "queries": "apart", "ties": "first"},
+    "Reranking": {"use": "candidates"},
+    "STS": {"use": "similarity", "unknown": "mean"},
+    "Summarization": {"use": "similarity", "bags": "max", "unknown": "mean"},
+    "BitextMining": {"use": "bitext", "queries": "apart"},
+}
+SEED = 42
 
 
 @suite_source("mteb")
@@ -91,25 +102,25 @@ def suite(tasks: str | Any | Iterable[Any]) -> Suite:
         If there is no such task or benchmark, or Karat cannot run any of the tasks.
     """
     mteb = import_extra("mteb", "mteb")
-    found = _find(mteb, tasks.removeprefix(PREFIX)) if isinstance(tasks, str) else tasks
-    name = getattr(getattr(found, "metadata", found), "name", None)
-    listed = list(_single(getattr(found, "tasks", None) or found))
-    reasons = {each.metadata.name: why for each in listed if (why := mteb_decline_reason(each))}
+    selected = _find(mteb, tasks.removeprefix(PREFIX)) if isinstance(tasks, str) else tasks
+    name = getattr(getattr(selected, "metadata", selected), "name", None)
+    listed = list(_single(getattr(selected, "tasks", None) or selected))
+    reasons = {task.metadata.name: why for task in listed if (why := mteb_decline_reason(task))}
     if len(reasons) == len(listed):
         raise DefinitionError(*(f"{PREFIX}{task}: {why}." for task, why in reasons.items()))
-    parts = [part for each in listed for part in _parts(each, reasons)]
+    parts = [part for task in listed for part in _parts(task, reasons)]
     return Suite(f"{PREFIX}{name or 'custom'}", tuple(parts))
 
 
 def _find(mteb: Any, name: str) -> Any:
     """Return a task or a benchmark by name."""
     with quiet():
-        benchmarks = {each.name: each for each in mteb.get_benchmarks()}
+        benchmarks = {benchmark.name: benchmark for benchmark in mteb.get_benchmarks()}
         if name in benchmarks:
             return benchmarks[name]
         with suppress(KeyError):
             return mteb.get_task(name)
-        names = [each.metadata.name for each in mteb.get_tasks(exclude_superseded=False)]
+        names = [task.metadata.name for task in mteb.get_tasks(exclude_superseded=False)]
     hint = did_you_mean(name, [*names, *benchmarks])
     raise DefinitionError(f'mteb {mteb.__version__} has no task or benchmark "{name}".{hint}')
 
@@ -124,20 +135,20 @@ def _single(tasks: Any) -> Iterator[Any]:
             yield task
 
 
-def mteb_decline_reason(task: Any) -> str:
+def mteb_decline_reason(task: AbsTask) -> str:
     """Return why Karat cannot run a task of mteb, or an empty string."""
-    about = task.metadata
-    if about.type not in LOADERS:
-        return f"Karat does not run tasks of the type {about.type}"
-    if list(about.modalities) != ["text"]:
-        return f"its data are {' and '.join(sorted(about.modalities))}, not text"
+    metadata = task.metadata
+    if metadata.type not in LOADERS:
+        return f"Karat does not run tasks of the type {metadata.type}"
+    if list(metadata.modalities) != ["text"]:
+        return f"its data are {' and '.join(sorted(metadata.modalities))}, not text"
     if abstract_class(task) is None:
         return "it computes its scores in its own way"
-    if not _main_metric(about):
-        return f'Karat does not have its main score "{about.main_score}"'
+    if not _main_metric(metadata):
+        return f'Karat does not have its main score "{metadata.main_score}"'
     if getattr(task, "skip_first_result", False):
         return "it skips the first document of each query"
-    if about.type == "Classification" and (other := _other_classifier(task.evaluator_model)):
+    if metadata.type == "Classification" and (other := _other_classifier(task.evaluator_model)):
         return f"it trains {other}, not logistic regression with default settings"
     if "Deprecated" in getattr(getattr(task, "evaluator", None), "__name__", ""):
         return "its evaluator is deprecated in mteb because of a bug; use a newer version of it"
@@ -149,21 +160,21 @@ def _other_classifier(model: Any) -> str:
     from sklearn.linear_model import LogisticRegression
 
     usual = LogisticRegression().get_params()
-    own = model.get_params() if type(model) is LogisticRegression else {}
-    differs = [key for key in usual if key not in _OF_HEAD and own.get(key) != usual[key]]
-    return repr(model) if not own or differs else ""
+    params = model.get_params() if type(model) is LogisticRegression else {}
+    differs = [key for key in usual if key not in _OF_HEAD and params.get(key) != usual[key]]
+    return repr(model) if not params or differs else ""
 
 
-def _main_metric(about: Any) -> str:
+def _main_metric(metadata: TaskMetadata) -> str:
     """Return our name of a task's main score, or an empty string."""
-    name = NAMES.get(about.type, {}).get(about.main_score, about.main_score)
-    if about.type in ("Retrieval", "Reranking"):
+    name = NAMES.get(metadata.type, {}).get(metadata.main_score, metadata.main_score)
+    if metadata.type in ("Retrieval", "Reranking"):
         name = re.sub("_at_([0-9]+)$", r"@\1", name)
         return name if re.fullmatch("(ndcg|map|mrr|recall|precision|hit_rate)@[0-9]+", name) else ""
-    return name if name in (*METRICS[about.type], *ONE_MEASURE) else ""
+    return name if name in (*METRICS[metadata.type], *ONE_MEASURE) else ""
 
 
-def _parts(task: Any, reasons: Mapping[str, str]) -> Iterator[Task]:
+def _parts(task: AbsTask, reasons: Mapping[str, str]) -> Iterator[Task]:
     """Yield a task for each subset and split."""
     reason = reasons.get(task.metadata.name, "")
     for split in task.eval_splits if not reason else ["test"]:
@@ -172,26 +183,26 @@ def _parts(task: Any, reasons: Mapping[str, str]) -> Iterator[Task]:
             yield Task(data.name, data, **({} if reason else _settings(task)))
 
 
-def _settings(task: Any) -> dict[str, Any]:
+def _settings(task: AbsTask) -> dict[str, Any]:
     """Return probe, split, metrics and more of a task."""
-    about = task.metadata
-    kind = re.sub("(?<=[a-z])(?=[A-Z])", "-", about.type).lower()
+    metadata = task.metadata
+    kind = re.sub("(?<=[a-z])(?=[A-Z])", "-", metadata.type).lower()
     usual: dict[str, Any] = {
         "kind": kind,
         "split": "all",
-        "metrics": tuple(dict.fromkeys((_main_metric(about), *METRICS[about.type]))),
+        "metrics": tuple(dict.fromkeys((_main_metric(metadata), *METRICS[metadata.type]))),
         "roles": _roles(task),
-        "description": " ".join(str(about.description or "").split()),
+        "description": " ".join(str(metadata.description or "").split()),
         "missing": "penalize",
     }
-    return usual | _PROTOCOLS.get(about.type, _plain_protocol)(task)
+    return usual | _PROTOCOLS.get(metadata.type, _plain_protocol)(task)
 
 
-def _plain_protocol(task: Any) -> dict[str, Any]:
+def _plain_protocol(task: AbsTask) -> dict[str, Any]:
     return {"probe": _PROBES[task.metadata.type]}
 
 
-def _classification(task: Any) -> dict[str, Any]:
+def _classification(task: AbsTask) -> dict[str, Any]:
     model, draws = task.evaluator_model, {"repeats": task.n_experiments}
     if task.is_cross_validation:
         draws = {"folds": task.n_splits}
@@ -203,14 +214,14 @@ def _classification(task: Any) -> dict[str, Any]:
     }
 
 
-def _clustering(task: Any) -> dict[str, Any]:
+def _clustering(task: AbsTask) -> dict[str, Any]:
     probe = {"use": "mteb-clustering", "batch_size": _batch(task), "seed": task.seed}
     legacy = abstract_class(task) == "AbsTaskClusteringLegacy"
     only = {"metrics": ("v_measure",)} if legacy else {}
     return {"probe": probe, "split": "each-group", **only}
 
 
-def _pairs(task: Any) -> dict[str, Any]:
+def _pairs(task: AbsTask) -> dict[str, Any]:
     main = _main_metric(task.metadata)
     if main not in ONE_MEASURE:
         return {"probe": "mteb-pairs", "missing": "ignore"}
@@ -222,16 +233,9 @@ _PROTOCOLS = {
     "Clustering": _clustering,
     "PairClassification": _pairs,
 }
-_PROBES = {
-    "Retrieval": {"use": "nearest", "queries": "apart", "ties": "first"},
-    "Reranking": {"use": "candidates"},
-    "STS": {"use": "similarity", "unknown": "mean"},
-    "Summarization": {"use": "similarity", "bags": "max", "unknown": "mean"},
-    "BitextMining": {"use": "bitext", "queries": "apart"},
-}
 
 
-def _batch(task: Any) -> int:
+def _batch(task: AbsTask) -> int:
     """Return the batch size of k-means."""
     if hasattr(task, "k_mean_batch_size"):
         return int(task.k_mean_batch_size)
@@ -239,17 +243,14 @@ def _batch(task: Any) -> int:
     return int(parameters["clustering_batch_size"].default)
 
 
-def _roles(task: Any) -> tuple[str, ...]:
+def _roles(task: AbsTask) -> tuple[str, ...]:
     """Return the roles of the fields: query and document, or the type of the task."""
     kind = task.metadata.type
     if kind in ("Retrieval", "Reranking"):
         return (QUERY,) if kind == "Retrieval" else (QUERY, DOCUMENT)
     types = [getattr(task, f"input{i}_prompt_type", None) for i in (1, 2)]
-    roles = tuple(str(each.value) if each is not None else kind for each in types)
+    roles = tuple(str(role.value) if role is not None else kind for role in types)
     return roles if kind in ("STS", "PairClassification", "Summarization") else roles[:1]
-
-
-SEED = 42
 
 
 class Encoder:
@@ -272,23 +273,25 @@ class Encoder:
         self, model: Any, name: str | None = None, *, fit_on: Sequence[str] | None = None
     ) -> None:
         mteb = import_extra("mteb", "mteb")
-        self.model = found = Catalog().model(model)
-        if found.role != "encoder" or found.variant is not None:
-            what = "a variant" if found.variant is not None else f"a {found.role}"
-            raise DefinitionError(f"{found.name}: mteb needs an encoder, this is {what}.")
-        if found.unavailable:
-            raise DefinitionError(f"{found.name}: {found.unavailable}.")
-        if found.takes is not None and "text" not in found.takes:
-            raise DefinitionError(f"{found.name}: mteb needs an encoder of texts.")
-        self.encoder = found.fresh(SEED, "classification")
-        if not found.stateless:
+        self.model = resolved = Catalog().model(model)
+        if resolved.role != "encoder" or resolved.variant is not None:
+            what = "a variant" if resolved.variant is not None else f"a {resolved.role}"
+            raise DefinitionError(f"{resolved.name}: mteb needs an encoder, this is {what}.")
+        if resolved.unavailable:
+            raise DefinitionError(f"{resolved.name}: {resolved.unavailable}.")
+        if resolved.takes is not None and "text" not in resolved.takes:
+            raise DefinitionError(f"{resolved.name}: mteb needs an encoder of texts.")
+        self.encoder = resolved.fresh(SEED, "classification")
+        if not resolved.stateless:
             if fit_on is None:
                 raise DefinitionError(
-                    f"{found.name} is not pretrained: pass the texts to fit it on, "
-                    f"Encoder({found.name!r}, fit_on=texts)."
+                    f"{resolved.name} is not pretrained: pass the texts to fit it on, "
+                    f"Encoder({resolved.name!r}, fit_on=texts)."
                 )
             self.encoder = self.encoder.fit(pd.Series(list(fit_on), dtype=object))
-        self.mteb_model_meta = _metadata(mteb, name or found.name, encoder_identity(found, model))
+        self.mteb_model_meta = _metadata(
+            mteb, name or resolved.name, encoder_identity(resolved, model)
+        )
 
     def encode(
         self,
@@ -412,8 +415,8 @@ class Clustering:
         from sklearn.cluster import MiniBatchKMeans
 
         target = np.asarray(test.target)
-        own = str(target[0]).partition(": ")[0]
-        count = sum(str(label).partition(": ")[0] == own for label in test.classes)
+        level = str(target[0]).partition(": ")[0]
+        count = sum(str(label).partition(": ")[0] == level for label in test.classes)
         head = MiniBatchKMeans(count, batch_size=self.batch_size, n_init=1, random_state=self.seed)
         clusters = head.fit_predict(vectors.of(test, test.fields[0]))
         return Predictions(clusters, target, answers="clusters", truths="classes")
@@ -439,11 +442,11 @@ class Pairs(Similarity):
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarities by each measure in turn."""
         scores, count = mean_similarities(test, vectors, MEASURES), len(MEASURES)
-        found = self._predictions(test, scores[MEASURES[0]])
+        predictions = self._predictions(test, scores[MEASURES[0]])
         return replace(
-            found,
+            predictions,
             predictions=np.concatenate([scores[measure] for measure in MEASURES]),
-            target=np.tile(found.target, count),
+            target=np.tile(predictions.target, count),
             group=np.repeat(MEASURES, len(test)),
             question=np.tile(np.arange(len(test)), count),
         )
@@ -511,6 +514,6 @@ class Bitext(Nearest):
         return _as_classes(super().unanswered(test))
 
 
-def _as_classes(found: Predictions) -> Predictions:
+def _as_classes(predictions: Predictions) -> Predictions:
     kinds: dict[str, Any] = {"answers": "classes", "truths": "classes"}
-    return Predictions(found.predictions, found.target, **kinds)
+    return Predictions(predictions.predictions, predictions.target, **kinds)

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pandas as pd
 
@@ -35,6 +35,9 @@ from karat.results.importing import (
 from karat.results.load import exported_runs
 from karat.results.run import Run
 
+if TYPE_CHECKING:
+    from karat.results.run import Runs
+
 LOOKS = 'JSON with the keys "task_name" and "scores", or "mteb_dataset_name" and "test"'
 META = "model_meta.json"
 #: Karat's names of metrics; MTEB's f1 of a classification is the macro average
@@ -51,6 +54,35 @@ MEASURES |= {"cos_sim": "cosine"}
 OTHERS = ("dot_", "euclidean_", "manhattan_", "similarity_", "nAUC_")
 REVISION = re.compile("[0-9a-f]{7,40}|no_revision_available|external|main")
 NOT_SCORES = {"languages", "hf_subset", "evaluation_time", "scores_per_experiment", "v_measures"}
+#: MTEB's names of Karat's metrics, by the kind of a task; of other kinds, those of pairs
+_PAIRS = {ours: name for name, ours in OURS.items() if name.startswith("cosine_")}
+THEIRS = {
+    "classification": {"acc": "accuracy", "f1_macro": "f1"},
+    "bitext-mining": {
+        **{"acc": "accuracy", "f1_weighted": "f1"},
+        **{"precision_weighted": "precision", "recall_weighted": "recall"},
+    },
+}
+#: fields of a model that Karat does not know
+UNKNOWN_FIELDS = (
+    "release_date",
+    "languages",
+    "n_parameters",
+    "memory_usage_mb",
+    "max_tokens",
+    "embed_dim",
+    "license",
+    "open_weights",
+    "public_training_code",
+    "public_training_data",
+    "reference",
+    "use_instructions",
+    "training_datasets",
+    "adapted_from",
+    "superseded_by",
+    "loader",
+)
+NO_REVISION = "no_revision_available"
 
 
 def recognizes(sample: Sample) -> bool:
@@ -66,19 +98,19 @@ def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
     for sample in samples:
         models.setdefault(_model(sample.path, log), []).append(sample)
     for (model, revision), part in models.items():
-        found = ModelResults("mteb", model, "mteb", [])
-        found.about = {"version": revision}
+        results = ModelResults("mteb", model, "mteb", [])
+        results.about = {"version": revision}
         files, skipped = [], set()
         for sample in part:
             try:
-                skipped |= _add(found, sample, log)
+                skipped |= _add(results, sample, log)
                 files.append(sample.path)
             except KaratError as error:
                 log.problems.append(str(error))
-        found.files = files
+        results.files = files
         if files:
             log.skipped(files[0].parent if files[1:] else files[0], skipped)
-            yield found
+            yield results
 
 
 def _model(path: Path, log: ImportLog) -> tuple[str, str]:
@@ -93,7 +125,7 @@ def _model(path: Path, log: ImportLog) -> tuple[str, str]:
     return log.model or name.replace("__", "/") or "mteb", revision
 
 
-def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
+def _add(results: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
     """Add the scores of a file; return the names of metrics that Karat does not have."""
     content: Mapping[str, Any] = sample.content
     name = str(content.get("task_name") or content.get("mteb_dataset_name"))
@@ -102,18 +134,18 @@ def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
     for split, subset, scores in _entries(sample.path, content):
         # other subsets and splits than the default are separate tasks
         task = part_name(name, subset, split)
-        if task in found.tasks:
+        if task in results.tasks:
             log.note(f"{sample.path.name}: duplicate task {task}; the last one is used.")
-            found.jobs.pop((task, 0), None)
+            results.jobs.pop((task, 0), None)
         first, renamed, skipped = _with_main(name, scores)
         unknown |= skipped
         differing += _differs(renamed[first], scores.get(MAIN))
-        found.tasks[task] = {"dataset": name, "metric": first, "kind": ""}
-        job = found.job(task)
+        results.tasks[task] = {"dataset": name, "metric": first, "kind": ""}
+        job = results.job(task)
         if first == MAIN:
-            found.higher[MAIN] = True  # MTEB ranks by it, highest first
+            results.higher[MAIN] = True  # MTEB ranks by it, highest first
         for metric, value in renamed.items():
-            found.put(job, metric, value)
+            results.put(job, metric, value)
         seconds: Any = scores.get("evaluation_time", content.get("evaluation_time"))
         if _is_number(seconds):
             job.facts["seconds"] = float(seconds)
@@ -156,7 +188,9 @@ def _flat(scores: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in scores.items():
         if isinstance(value, dict) and name in MEASURES:
-            flat |= {f"{MEASURES[name]}_{inner}": each for inner, each in value.items()}
+            flat |= {
+                f"{MEASURES[name]}_{inner}": inner_value for inner, inner_value in value.items()
+            }
         else:
             flat[name] = value
     return flat
@@ -174,7 +208,7 @@ def _with_main(
     return first, renamed, skipped
 
 
-def _differs(value: float | None, main: Any) -> bool:
+def _differs(value: float | None, main: object) -> bool:
     if value is None or not _is_number(main):
         return False
     return not math.isclose(value, main, rel_tol=1e-6, abs_tol=1e-9)
@@ -192,7 +226,7 @@ def _renamed(scores: Mapping[str, Any], matched: bool) -> tuple[dict[str, float 
     renamed: dict[str, float | None] = {}
     skipped = set()
     # scores of cosine take precedence over scores without a measure
-    for name in sorted(scores, key=lambda each: not each.startswith("cosine_")):
+    for name in sorted(scores, key=lambda score_name: not score_name.startswith("cosine_")):
         value = scores[name]
         if name in NOT_SCORES or name == MAIN or not isinstance(value, int | float):
             continue
@@ -224,7 +258,7 @@ def declared_metrics() -> dict[str, tuple[str, str]]:
     }
 
 
-def _first(task: str, scores: Mapping[str, float | None], main: Any) -> str:
+def _first(task: str, scores: Mapping[str, float | None], main: object) -> str:
     """Return the declared main metric of a task, so that all models have the same one.
 
     That of a task that mteb does not have is the one that equals the main score.
@@ -235,12 +269,12 @@ def _first(task: str, scores: Mapping[str, float | None], main: Any) -> str:
     order = [*(name for name in ORDER if name in scores), *scores]
     if not _is_number(main):
         return next(iter(order), MAIN)
-    known = ((name, scores[name]) for name in order)
-    equal = (n for n, v in known if v is not None and math.isclose(v, main, rel_tol=1e-9))
+    candidates = ((name, scores[name]) for name in order)
+    equal = (n for n, v in candidates if v is not None and math.isclose(v, main, rel_tol=1e-9))
     return next(equal, MAIN)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -259,16 +293,16 @@ def open_results(folder: str | Path) -> list[Run] | None:
     The folder is a checkout of its results repository, ``results/MODEL/REVISION/TASK.json``, or a
     part of it. None if there are no such files.
     """
-    files = next((below for place in _places(folder) if (below := _files_below(*place))), {})
+    files = next((below for position in _places(folder) if (below := _files_below(*position))), {})
     log, several, higher = ImportLog(), {}, {MAIN: True}
     with no_garbage_collection():
-        for place, paths in files.items():
-            found = ModelResults("mteb", "", "mteb", [], higher=higher)
+        for position, paths in files.items():
+            results = ModelResults("mteb", "", "mteb", [], higher=higher)
             for path in paths:
-                _add_main_scores(found, path, log)
-            if found.jobs:
-                found.model, found.about["version"] = _model(Path(paths[0]), log)
-                several[Path(place)] = found
+                _add_main_scores(results, path, log)
+            if results.jobs:
+                results.model, results.about["version"] = _model(Path(paths[0]), log)
+                several[Path(position)] = results
         runs = runs_in_memory(several)
     if runs and log.problems:
         more = f" and {len(log.problems) - 1} more" * (len(log.problems) > 1)
@@ -278,11 +312,11 @@ def open_results(folder: str | Path) -> list[Run] | None:
 
 def is_results_folder(folder: str | Path) -> bool:
     """Return whether a folder is one that ``open_results`` reads, by its first file."""
-    path = next((path for place in _places(folder) if (path := _first_below(*place))), "")
-    found, log = ModelResults("mteb", "", "mteb", []), ImportLog()
+    path = next((path for position in _places(folder) if (path := _first_below(*position))), "")
+    results, log = ModelResults("mteb", "", "mteb", []), ImportLog()
     if path:
-        _add_main_scores(found, path, log)
-    return bool(found.jobs)
+        _add_main_scores(results, path, log)
+    return bool(results.jobs)
 
 
 def _places(folder: str | Path) -> list[tuple[str, int]]:
@@ -307,15 +341,15 @@ def _files_below(folder: str, depth: int) -> dict[str, list[str]]:
     except OSError:  # not a folder
         return {}
     if not depth:
-        own = [name for name in names if name.endswith(".json") and name != META]
-        return {folder: [os.path.join(folder, name) for name in own]} if own else {}
-    found: dict[str, list[str]] = {}
+        files = [name for name in names if name.endswith(".json") and name != META]
+        return {folder: [os.path.join(folder, name) for name in files]} if files else {}
+    below: dict[str, list[str]] = {}
     for name in names:
-        found |= _files_below(os.path.join(folder, name), depth - 1)
-    return found
+        below |= _files_below(os.path.join(folder, name), depth - 1)
+    return below
 
 
-def _add_main_scores(found: ModelResults, path: str, log: ImportLog) -> None:
+def _add_main_scores(results: ModelResults, path: str, log: ImportLog) -> None:
     """Add the main scores of a file; a file of another kind is a problem."""
     from pydantic_core import from_json
 
@@ -332,13 +366,13 @@ def _add_main_scores(found: ModelResults, path: str, log: ImportLog) -> None:
     name = str(content.get("task_name") or content["mteb_dataset_name"])
     try:
         for split, subset, scores in _entries(path, content):
-            _add_main_score(found, part_name(name, subset, split), name, scores)
+            _add_main_score(results, part_name(name, subset, split), name, scores)
     except DataError as error:
         log.problems.append(str(error))
 
 
 def _add_main_score(
-    found: ModelResults, task: str, dataset: str, scores: Mapping[str, Any]
+    results: ModelResults, task: str, dataset: str, scores: Mapping[str, Any]
 ) -> None:
     main, matched = scores.get(MAIN), _is_bitext(dataset, scores)
     declared = declared_metrics().get(dataset)
@@ -348,13 +382,13 @@ def _add_main_score(
         scores = {name: value for name, value in scores.items() if value == main}
     renamed, _ = _renamed(scores, matched)
     first = _first(dataset, renamed, main)
-    found.tasks[task] = {"dataset": dataset, "metric": first, "kind": _kind(first)}
-    if first not in found.higher:
-        found.higher[first] = direction(first) is not False
-    job = found.job(task)
+    results.tasks[task] = {"dataset": dataset, "metric": first, "kind": _kind(first)}
+    if first not in results.higher:
+        results.higher[first] = direction(first) is not False
+    job = results.job(task)
     job.scores.clear()
     value: Any = renamed.get(first, main)
-    found.put(job, first, float(value) if _is_number(value) else None)
+    results.put(job, first, float(value) if _is_number(value) else None)
 
 
 @lru_cache(maxsize=256)
@@ -364,49 +398,33 @@ def _kind(metric: str) -> str:
 
 # -- export -----------------------------------------------------------------------------------
 
-#: MTEB's names of Karat's metrics, by the kind of a task; of other kinds, those of pairs
-_PAIRS = {ours: name for name, ours in OURS.items() if name.startswith("cosine_")}
 _PAIRS |= {"f1_best_precision": "cosine_precision", "f1_best_recall": "cosine_recall"}
-THEIRS = {
-    "classification": {"acc": "accuracy", "f1_macro": "f1"},
-    "bitext-mining": {
-        **{"acc": "accuracy", "f1_weighted": "f1"},
-        **{"precision_weighted": "precision", "recall_weighted": "recall"},
-    },
-}
-#: fields of a model that Karat does not know
-UNKNOWN_FIELDS = (
-    *("release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "embed_dim"),
-    *("license", "open_weights", "public_training_code", "public_training_data", "reference"),
-    *("use_instructions", "training_datasets", "adapted_from", "superseded_by", "loader"),
-)
-NO_REVISION = "no_revision_available"
 
 
-def mteb_files(runs: Any) -> Iterator[tuple[str, str]]:
+def mteb_files(runs: Runs) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of MTEB's result files: those of each task, and of each model."""
     models: dict[str, str] = {}
     for run, model, _ in exported_runs(runs):
         revision = str(run.about.get("version") or "") or NO_REVISION
         names = [re.sub("[^A-Za-z0-9._@-]+", "_", n.replace("/", "__")) for n in (model, revision)]
         # a name such as ".." or "a b" must neither leave the folder nor equal another one
-        kept = [
+        parts = [
             n if n == o.replace("/", "__") and n.strip(".") else safe_name(o)
             for n, o in zip(names, (model, revision), strict=True)
         ]
-        if models.setdefault(kept[0].lower(), model) != model:  # "a/B" and "a/b", or "a__b"
-            kept[0] = hashed_name(model)
-        folder, results = "/".join(["results", *kept]), dict(_task_results(run))
+        if models.setdefault(parts[0].lower(), model) != model:  # "a/B" and "a/b", or "a__b"
+            parts[0] = hashed_name(model)
+        folder, results = "/".join(["results", *parts]), dict(_task_results(run))
         for task, content in results.items():
             plain = re.fullmatch("[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*", task)
             yield f"{folder}/{task if plain else safe_name(task)}.json", _text(content)
         if results:
-            about = {"name": model, "revision": revision, **dict.fromkeys(UNKNOWN_FIELDS)}
-            about |= {"framework": [], "similarity_fn_name": "cosine"}
-            yield f"{folder}/{META}", _text(about)
+            metadata = {"name": model, "revision": revision, **dict.fromkeys(UNKNOWN_FIELDS)}
+            metadata |= {"framework": [], "similarity_fn_name": "cosine"}
+            yield f"{folder}/{META}", _text(metadata)
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -424,30 +442,30 @@ def _task_results(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
         entry = {} if table is None else _entry(task, table)
         if not entry:
             continue
-        about = task.get("about") or {}
-        name, subset, split = _place(task["name"], about)
+        facts = task.get("about") or {}
+        name, subset, split = _place(task["name"], facts)
         content = files.setdefault(
             name,
             {
-                "dataset_revision": about.get("revision") or "",
+                "dataset_revision": facts.get("revision") or "",
                 "task_name": name,
-                "mteb_version": about.get("mteb_version"),
+                "mteb_version": facts.get("mteb_version"),
                 "scores": {},
                 "evaluation_time": 0.0,
                 "kg_co2_emissions": None,
             },
         )
-        languages = [each for each in str(about.get("language", "")).split(", ") if each]
+        languages = [code for code in str(facts.get("language", "")).split(", ") if code]
         entry |= {"hf_subset": subset, "languages": languages}
         content["scores"].setdefault(split, []).append(entry)
         content["evaluation_time"] += seconds[task["name"]]
     yield from files.items()
 
 
-def _place(task: str, about: Mapping[str, Any]) -> tuple[str, str, str]:
+def _place(task: str, facts: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return task, subset and split of MTEB: as recorded, or from a name that an import made."""
-    if about.get("mteb_task"):
-        return about["mteb_task"], about["mteb_subset"], about["mteb_split"]
+    if facts.get("mteb_task"):
+        return facts["mteb_task"], facts["mteb_subset"], facts["mteb_split"]
     parts = re.fullmatch(r"(\S+) \(([^(),]+)(?:, ([^(),]+))?\)", task)
     if parts is None:
         return task, "default", "test"
@@ -468,13 +486,13 @@ def _entry(task: Mapping[str, Any], table: pd.DataFrame) -> dict[str, Any]:
     def theirs(metric: str) -> str:
         return names.get(metric) or re.sub("@([0-9]+)$", r"_at_\1", metric)
 
-    found: dict[str, Any] = {theirs(metric): float(value) for metric, value in means.items()}
+    scores: dict[str, Any] = {theirs(metric): float(value) for metric, value in means.items()}
     folds = table.groupby("fold", sort=True)
     if task["kind"] == "classification" and len(folds) > 1:
-        found["scores_per_experiment"] = [
-            {theirs(m): float(v) for m, v in zip(own["metric"], own["value"], strict=True)}
-            for _, own in folds
+        scores["scores_per_experiment"] = [
+            {theirs(m): float(v) for m, v in zip(of_fold["metric"], of_fold["value"], strict=True)}
+            for _, of_fold in folds
         ]
     if primary == "v_measure":
-        found["v_measures"] = table.loc[table["metric"] == primary, "value"].tolist()
-    return {"main_score": float(means[primary]), **found}
+        scores["v_measures"] = table.loc[table["metric"] == primary, "value"].tolist()
+    return {"main_score": float(means[primary]), **scores}

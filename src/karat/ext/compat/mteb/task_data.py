@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,23 @@ from karat.core.dataset import Dataset
 from karat.errors import DataError, KaratError, Unavailable
 from karat.models.model import import_extra
 
+if TYPE_CHECKING:
+    from datasets import Dataset as Rows
+    from mteb import AbsTask
+
 #: an item without text, which no model can find
 NOTHING = "d:"
+_RETRIEVAL_CLASSES = ("AbsTaskRetrieval",)
+CLASSES = {
+    "Classification": ("AbsTaskClassification",),
+    "Clustering": ("AbsTaskClustering", "AbsTaskClusteringLegacy"),
+    "PairClassification": ("AbsTaskPairClassification",),
+    "Retrieval": _RETRIEVAL_CLASSES,
+    "Reranking": _RETRIEVAL_CLASSES,
+    "STS": ("AbsTaskSTS",),
+    "Summarization": ("AbsTaskSummarization",),
+    "BitextMining": ("AbsTaskBitextMining",),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,23 +85,23 @@ class MtebData:
             ) from error
 
     def _about(self) -> dict[str, str]:
-        about = self.task.metadata
-        languages = about.hf_subsets_to_langscripts.get(self.subset, [])
-        found = {
-            "title": about.name,
-            "description": " ".join(str(about.description or "").split()),
+        metadata = self.task.metadata
+        languages = metadata.hf_subsets_to_langscripts.get(self.subset, [])
+        facts = {
+            "title": metadata.name,
+            "description": " ".join(str(metadata.description or "").split()),
             "language": ", ".join(languages),
-            "license": about.license,
-            "citation": about.bibtex_citation,
-            "homepage": about.reference,
-            "source": f"mteb: {about.dataset.get('path')}",
-            "revision": about.dataset.get("revision"),
-            "mteb_task": about.name,
+            "license": metadata.license,
+            "citation": metadata.bibtex_citation,
+            "homepage": metadata.reference,
+            "source": f"mteb: {metadata.dataset.get('path')}",
+            "revision": metadata.dataset.get("revision"),
+            "mteb_task": metadata.name,
             "mteb_subset": self.subset,
             "mteb_split": self.split,
             "mteb_version": import_extra("mteb", "mteb").__version__,
         }
-        return {key: str(value) for key, value in found.items() if value}
+        return {key: str(value) for key, value in facts.items() if value}
 
     def splits(self, subset: str | None = None) -> Any:
         """Return the splits of a subset."""
@@ -97,11 +112,11 @@ class MtebData:
         """Return the rows of the split."""
         return self.splits()[self.split]
 
-    def made(self, texts: Sequence[Any], fields: Mapping[str, Any], **given: Any) -> Dataset:
+    def made(self, texts: Sequence[Any], fields: Mapping[str, Any], **facts: Any) -> Dataset:
         """Return a dataset of texts; ``fields`` hold their positions."""
         items = pd.Series([None if text is None else str(text) for text in texts], dtype=object)
         questions = pd.DataFrame({name: list(cells) for name, cells in fields.items()})
-        return Dataset(self.name, items, questions, modality="text", **given)
+        return Dataset(self.name, items, questions, modality="text", **facts)
 
 
 @contextmanager
@@ -142,7 +157,7 @@ def _classification(part: MtebData) -> Dataset:
         names.append(part.split)
     labels = [label for name in names for label in splits[name][task.label_column_name]]
     texts, cells = _distinct(*(splits[name][task.input_column_name] for name in names))
-    sides = np.repeat(["train", "test"][: len(names)], [len(each) for each in cells])
+    sides = np.repeat(["train", "test"][: len(names)], [len(side) for side in cells])
     return part.made(
         texts,
         {"text": np.concatenate(cells)},
@@ -167,7 +182,7 @@ def _clustering(part: MtebData) -> Dataset:
 
 
 def _draw_clusters(
-    task: Any, rows: Any, rng: Any
+    task: AbsTask, rows: Rows, rng: Any
 ) -> tuple[list[int], list[list[Any]], list[list[tuple[list[int], list[int]]]]]:
     """Return the drawn documents, their labels, and by level the documents of each experiment.
 
@@ -179,23 +194,23 @@ def _draw_clusters(
     drawn = list(range(count))
     if most is not None:
         drawn = rng.sample(range(count), k=min(count, most))
-    given = list(rows[task.label_column_name])
-    labels = [given[i] if isinstance(given[i], list) else [given[i]] for i in drawn]
+    column = list(rows[task.label_column_name])
+    labels = [column[i] if isinstance(column[i], list) else [column[i]] for i in drawn]
     depth = max(map(len, labels))
     levels = []
     for level in range(depth if task.max_depth is None else min(task.max_depth, depth)):
         # a label of -1 means none, as mteb has it
-        known = [i for i, own in enumerate(labels) if len(own) > level and own[level] != -1]
+        labeled = [i for i, path in enumerate(labels) if len(path) > level and path[level] != -1]
         size = task.max_documents_per_cluster
         levels.append(
-            [(known, rng.choices(range(len(known)), k=size)) for _ in range(task.n_clusters)]
+            [(labeled, rng.choices(range(len(labeled)), k=size)) for _ in range(task.n_clusters)]
         )
     return drawn, labels, levels
 
 
 def _drawn_clusters(
     part: MtebData,
-    rows: Any,
+    rows: Rows,
     drawn: list[int],
     labels: list[list[Any]],
     levels: list[list[tuple[list[int], list[int]]]],
@@ -203,13 +218,15 @@ def _drawn_clusters(
     column = list(rows[part.task.input_column_name])
     places, targets, groups, classes = [], [], [], []
     for level, experiments in enumerate(levels):
-        own = np.array([f"{level}: {row[level]}" if len(row) > level else "" for row in labels])
-        for number, (known, chosen) in enumerate(experiments):
-            documents = np.array(known)[chosen]
+        level_labels = np.array(
+            [f"{level}: {row[level]}" if len(row) > level else "" for row in labels]
+        )
+        for number, (labeled, chosen) in enumerate(experiments):
+            documents = np.array(labeled)[chosen]
             places.append(documents)
-            targets.append(own[documents])
+            targets.append(level_labels[documents])
             groups += [f"{level}-{number}"] * len(chosen)
-        classes += sorted(set(own[experiments[0][0]].tolist()))
+        classes += sorted(set(level_labels[experiments[0][0]].tolist()))
     return part.made(
         [column[i] for i in drawn],
         {"text": np.concatenate(places)},
@@ -225,16 +242,16 @@ def _legacy_clustering(part: MtebData) -> Dataset:
     sets = list(rows[part.task.input_column_name])
     labels = [
         f"{number}: {label}"
-        for number, own in enumerate(rows[part.task.label_column_name])
-        for label in own
+        for number, members in enumerate(rows[part.task.label_column_name])
+        for label in members
     ]
-    texts, (cells,) = _distinct([text for own in sets for text in own])
+    texts, (cells,) = _distinct([text for members in sets for text in members])
     return part.made(
         texts,
         {"text": cells},
         target=np.array(labels, dtype=object),
         kind="classification",
-        group=np.repeat(np.arange(len(sets)).astype(str), [len(own) for own in sets]),
+        group=np.repeat(np.arange(len(sets)).astype(str), [len(members) for members in sets]),
         classes=tuple(sorted(set(labels))),
     )
 
@@ -260,18 +277,19 @@ def _sts(part: MtebData) -> Dataset:
 def _summarization(part: MtebData) -> Dataset:
     task, rows = part.task, part.rows()
     machine, human, scores = (
-        [list(own) for own in rows[name]]
+        [list(members) for members in rows[name]]
         for name in (
-            *(task.machine_summaries_column_name, task.human_summaries_column_name),
+            task.machine_summaries_column_name,
+            task.human_summaries_column_name,
             task.relevancy_column_name,
         )
     )
-    sides = [[text for own in each for text in own] for each in (machine, human)]
+    sides = [[text for members in side for text in members] for side in (machine, human)]
     texts, (one, other) = _distinct(*sides)
-    sizes = [len(own) for own in machine]
+    sizes = [len(members) for members in machine]
     bags = [
-        {int(i): 1.0 for i in own}
-        for own in np.split(other, np.cumsum([len(own) for own in human])[:-1])
+        {int(i): 1.0 for i in members}
+        for members in np.split(other, np.cumsum([len(members) for members in human])[:-1])
     ]
     return part.made(
         texts,
@@ -279,7 +297,7 @@ def _summarization(part: MtebData) -> Dataset:
             "summary": one,
             "references": [bag for bag, n in zip(bags, sizes, strict=True) for _ in range(n)],
         },
-        target=np.array([score for own in scores for score in own], dtype=float),
+        target=np.array([score for members in scores for score in members], dtype=float),
         kind="regression",
         group=np.repeat(np.arange(len(sizes)).astype(str), sizes),
     )
@@ -310,22 +328,26 @@ def _retrieval(part: MtebData) -> Dataset:
     # of equal scores, mteb ranks the document with the highest id first, and the probe the first
     documents = dict(sorted(documents.items(), reverse=True))
     items: dict[str, Any] = {**queries, **documents, NOTHING: None}
-    asked, wanted, gains = [], [], []
+    query_ids, wanted, gains = [], [], []
     for query, relevant in judged.items():
         # a document that the corpus lacks is not found; a query without a relevant one scores 0
-        lost = {doc: f"x:{doc}" for doc in relevant if doc not in documents}
-        pairs = [(lost.get(doc, doc), gain) for doc, gain in relevant.items() if gain > 0]
+        absent = {doc: f"x:{doc}" for doc in relevant if doc not in documents}
+        pairs = [(absent.get(doc, doc), gain) for doc, gain in relevant.items() if gain > 0]
         pairs = pairs or [(NOTHING, 1)]
         items |= {doc: None for doc, _ in pairs if doc not in items}
-        asked += [query] * len(pairs)
+        query_ids += [query] * len(pairs)
         wanted += [doc for doc, _ in pairs]
         gains += [gain for _, gain in pairs]
     identity = None
     if part.task.ignore_identical_ids:
         identity = pd.factorize(pd.Index(items).str[2:])[0]
     return Dataset(
-        *(part.name, pd.Series(items, dtype=object), pd.DataFrame({"query": asked})),
-        *(np.array(wanted, dtype=object), "items", "text"),
+        name=part.name,
+        items=pd.Series(items, dtype=object),
+        questions=pd.DataFrame({"query": query_ids}),
+        target=np.array(wanted, dtype=object),
+        kind="items",
+        modality="text",
         gain=np.array(gains, dtype=float),
         identity=identity,
     )
@@ -337,26 +359,31 @@ def _reranking(part: MtebData) -> Dataset:
         raise DataError(f"{part.name}: its queries have no candidates to rank.")
     queries, documents, judged = _search_data(rows)
     items: dict[str, Any] = {**queries, **documents, NOTHING: None}
-    asked, shown, gains = [], [], []
+    query_ids, document_ids, gains = [], [], []
     for query, relevant in judged.items():
-        given = [f"d:{doc}" for doc in rows["top_ranked"].get(query[2:], ())]
+        candidates = [f"d:{doc}" for doc in rows["top_ranked"].get(query[2:], ())]
         if part.task.ignore_identical_ids:
-            given = [doc for doc in given if doc[2:] != query[2:]]
-        pairs = [(doc, relevant.get(doc, 0)) for doc in dict.fromkeys(given)]
+            candidates = [doc for doc in candidates if doc[2:] != query[2:]]
+        pairs = [(doc, relevant.get(doc, 0)) for doc in dict.fromkeys(candidates)]
         # a relevant document that is not among the candidates is not found
-        lost = [(f"x:{doc}", g) for doc, g in relevant.items() if g > 0 and doc not in {*given}]
-        items |= {doc: None for doc, _ in lost}
-        pairs += lost
+        absent = [
+            (f"x:{doc}", g) for doc, g in relevant.items() if g > 0 and doc not in {*candidates}
+        ]
+        items |= {doc: None for doc, _ in absent}
+        pairs += absent
         if not any(gain > 0 for _, gain in pairs):
             pairs.append((NOTHING, 1))
-        asked += [query] * len(pairs)
-        shown += [doc for doc, _ in pairs]
+        query_ids += [query] * len(pairs)
+        document_ids += [doc for doc, _ in pairs]
         gains += [gain for _, gain in pairs]
     return Dataset(
-        *(part.name, pd.Series(items, dtype=object)),
-        *(pd.DataFrame({"query": asked, "document": shown}), np.array(gains, dtype=float)),
-        *("regression", "text"),
-        group=np.array(asked, dtype=object),
+        name=part.name,
+        items=pd.Series(items, dtype=object),
+        questions=pd.DataFrame({"query": query_ids, "document": document_ids}),
+        target=np.array(gains, dtype=float),
+        kind="regression",
+        modality="text",
+        group=np.array(query_ids, dtype=object),
     )
 
 
@@ -407,25 +434,14 @@ LOADERS: dict[str, Callable[[MtebData], Dataset]] = {
     "Summarization": _summarization,
     "BitextMining": _bitext,
 }
-_RETRIEVAL_CLASSES = ("AbsTaskRetrieval",)
-CLASSES = {
-    "Classification": ("AbsTaskClassification",),
-    "Clustering": ("AbsTaskClustering", "AbsTaskClusteringLegacy"),
-    "PairClassification": ("AbsTaskPairClassification",),
-    "Retrieval": _RETRIEVAL_CLASSES,
-    "Reranking": _RETRIEVAL_CLASSES,
-    "STS": ("AbsTaskSTS",),
-    "Summarization": ("AbsTaskSummarization",),
-    "BitextMining": ("AbsTaskBitextMining",),
-}
 
 
-def abstract_class(task: Any) -> str | None:
+def abstract_class(task: AbsTask) -> str | None:
     """Return the name of mteb's class that evaluates a task; None if it evaluates itself."""
-    own = type(task)
-    for base in own.__mro__:
+    task_class = type(task)
+    for base in task_class.__mro__:
         if base.__name__ in CLASSES[task.metadata.type]:
             steps = ("evaluate", "_evaluate_subset", "_compute_metrics", "_calculate_scores")
-            same = (getattr(own, step, None) is getattr(base, step, None) for step in steps)
+            same = (getattr(task_class, step, None) is getattr(base, step, None) for step in steps)
             return base.__name__ if all(same) else None
     return None

@@ -7,10 +7,10 @@ import copy
 import inspect
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -32,10 +32,21 @@ from karat.execution.splits import Fold, split
 from karat.ext.compat.tabeb.readers import KINDS
 from karat.models.adapters import adapt
 from karat.models.model import Model
-from karat.models.tabular_encoders import RandomEncoder
+from karat.models.random_encoder import RandomEncoder
 
+#: the features of rows
+Features: TypeAlias = pd.DataFrame | np.ndarray
 PROTOCOLS = ("corrected", "original")
 GROUPS = (None, "entity", "row")
+CARTE = "karat.ext.models.carte:CarteEncoder"
+#: CARTE's parameters by TabEB's names
+CARTE_NAMES = {
+    "pretrain_model_path": "pretrained",
+    "lm_path": "fasttext",
+    "num_models": "num_model",
+}
+#: its parameters that are accepted without effect: Karat trains in one process, without a bar
+CARTE_IGNORED = ("n_jobs", "disable_pbar")
 
 
 @dataclass(frozen=True)
@@ -64,11 +75,11 @@ class Rows:
     whole_classes: bool = False
 
     def __post_init__(self) -> None:
-        for name, known in (("protocol", PROTOCOLS), ("group", GROUPS)):
+        for name, allowed_values in (("protocol", PROTOCOLS), ("group", GROUPS)):
             value = getattr(self, name)
-            if value not in known:
-                hint = did_you_mean(str(value), [text for text in known if text])
-                allowed = " or ".join(map(repr, known))
+            if value not in allowed_values:
+                hint = did_you_mean(str(value), [text for text in allowed_values if text])
+                allowed = " or ".join(map(repr, allowed_values))
                 raise DefinitionError(f"{name} must be {allowed}, got {value!r}.{hint}")
         for name, least in (("seed", 0), ("max_rows", 2), ("n_train", 1)):
             value = getattr(self, name)
@@ -133,7 +144,7 @@ def column_kind(metadata: Mapping[str, Any], name: str) -> str | None:
     )
 
 
-def row_keys(table: Any, *, index: bool) -> np.ndarray:
+def row_keys(table: pd.DataFrame, *, index: bool) -> np.ndarray:
     """Return a hash per row, equal for rows with equal cells (and index).
 
     >>> keys = row_keys([[1, "a"], [1, "a"], [2, "a"]], index=False)
@@ -146,17 +157,6 @@ def row_keys(table: Any, *, index: bool) -> np.ndarray:
     except TypeError:  # cells that cannot be hashed
         keys = pd.util.hash_pandas_object(frame.map(repr), index=index)
     return np.asarray(keys)
-
-
-CARTE = "karat.ext.models.carte:CarteEncoder"
-#: CARTE's parameters by TabEB's names
-CARTE_NAMES = {
-    "pretrain_model_path": "pretrained",
-    "lm_path": "fasttext",
-    "num_models": "num_model",
-}
-#: its parameters that are accepted without effect: Karat trains in one process, without a bar
-CARTE_IGNORED = ("n_jobs", "disable_pbar")
 
 
 class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):
@@ -172,19 +172,19 @@ class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):
         self.device = device
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> Any:
         """Fit on the rows of a table, and on their target if given."""
 
     @abstractmethod
-    def transform(self, X: Any, y: Any = None) -> Any:
+    def transform(self, X: Features, y: np.ndarray | None = None) -> Any:
         """Return one vector per row, all of the same length and without NaN."""
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(self, X: Features, y: np.ndarray | None = None, **fit_params: Any) -> Any:
         """Fit the encoder and return the vectors of the rows."""
         self.fit(X, **fit_params) if y is None else self.fit(X, y, **fit_params)
         return self.transform(X)
 
-    def normalize(self, embedding: Any) -> np.ndarray:
+    def normalize(self, embedding: np.ndarray) -> np.ndarray:
         """Scale the rows to length 1; rows of zeros are unchanged."""
         embedding = np.asarray(embedding)
         if embedding.ndim != 2:
@@ -202,11 +202,11 @@ class RandomRows(TabEBBaseEncoder):
         self.embedding_size = embedding_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> RandomRows:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> RandomRows:
         """Return self; the encoder is stateless."""
         return self
 
-    def transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def transform(self, X: Features, y: np.ndarray | None = None) -> np.ndarray:
         """Return one random vector per row."""
         keys = pd.Series(0, index=row_keys(X, index=True))
         drawn = RandomEncoder(self.embedding_size, self.random_state).transform(keys)
@@ -224,12 +224,14 @@ class SkrubRows(TabEBBaseEncoder):
         self.options = options
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> SkrubRows:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> SkrubRows:
         """Fit the vectorizer."""
         self.fit_transform(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+    def fit_transform(
+        self, X: Features, y: np.ndarray | None = None, **fit_params: Any
+    ) -> np.ndarray:
         """Fit the vectorizer and encode the rows."""
         try:
             from skrub import StringEncoder, TableVectorizer
@@ -239,7 +241,7 @@ class SkrubRows(TabEBBaseEncoder):
         self.vectorizer_ = TableVectorizer(**{**usual, **(self.options or {})})
         return _filled(self.vectorizer_.fit_transform(X, y, **fit_params))
 
-    def transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def transform(self, X: Features, y: np.ndarray | None = None) -> np.ndarray:
         """Return one row of numbers per table row."""
         return _filled(self.vectorizer_.transform(X))
 
@@ -261,17 +263,17 @@ class CarteRows(TabEBBaseEncoder):
         self.kind = kind
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> CarteRows:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> CarteRows:
         """Fine-tune the network on the rows and their target."""
         self.encoder_ = self._made().fit(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(self, X: Features, y: np.ndarray | None = None, **fit_params: Any) -> Any:
         """Fine-tune the network and return the vectors of the rows."""
         self.encoder_ = self._made()
         return self.encoder_.fit_transform(X, y, **fit_params)
 
-    def transform(self, X: Any, y: Any = None) -> Any:
+    def transform(self, X: Features, y: np.ndarray | None = None) -> Any:
         """Return the network's vectors of the rows."""
         return self.encoder_.transform(X)
 
@@ -287,7 +289,7 @@ class AbsentRows(TabEBBaseEncoder):
         self.name = name
         self.reason = reason
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> Any:
         """Raise the reason."""
         raise Declined(self.reason)
 
@@ -321,24 +323,24 @@ def carte_encoder(
         raise DefinitionError(
             f'model "carte_encoder": task must be regression or classification, got {task!r}.{hint}'
         )
-    known = {*accepts(load_object(CARTE))[0], *CARTE_NAMES, *CARTE_IGNORED}
-    check_params("carte_encoder", options, known)
+    params = {*accepts(load_object(CARTE))[0], *CARTE_NAMES, *CARTE_IGNORED}
+    check_params("carte_encoder", options, params)
     used = {name: value for name, value in options.items() if name not in CARTE_IGNORED}
     named = {CARTE_NAMES.get(name, name): value for name, value in used.items()}
     return CarteRows(task, named, random_state=random_state)
 
 
-def check_params(name: str, given: Iterable[str], known: Collection[str]) -> None:
+def check_params(name: str, params: Iterable[str], available: Collection[str]) -> None:
     """Raise if a model does not have one of the given parameters."""
-    for param in given:
-        if param not in known:
+    for param in params:
+        if param not in available:
             raise DefinitionError(
-                f'model "{name}" has no parameter "{param}".{did_you_mean(param, known)} '
-                f"Available: {', '.join(sorted(known)) or 'none'}."
+                f'model "{name}" has no parameter "{param}".{did_you_mean(param, available)} '
+                f"Available: {', '.join(sorted(available)) or 'none'}."
             )
 
 
-def _filled(table: Any, value: float = 0.0) -> np.ndarray:
+def _filled(table: pd.DataFrame, value: float = 0.0) -> np.ndarray:
     """Return numbers of the same precision with a value instead of NaN."""
     numbers = np.asarray(table)
     if numbers.dtype.kind != "f":
@@ -362,17 +364,17 @@ class Contestant(Model):
 
     def fresh(self, seed: int, kind: str) -> Any:
         """Return a copy; a ``random_state`` or ``kind`` that is None is set."""
-        made = copy_of(self.prototype)
+        fresh = copy_of(self.prototype)
         offers: dict[str, Any] = {"random_state": seed, "kind": kind}
-        unset = [name for name, value in _settings(made).items() if value is None]
+        unset = [name for name, value in _settings(fresh).items() if value is None]
         filled = {name: offers[name] for name in unset if name in offers}
         filled |= {name: seed for name in unset if name.endswith("__random_state")}
-        if filled and _cloneable(made):
-            made.set_params(**filled)
+        if filled and _cloneable(fresh):
+            fresh.set_params(**filled)
         else:
             for name, value in filled.items():
-                setattr(made, name, value)
-        return Treated(made, self.name, self.treatment)
+                setattr(fresh, name, value)
+        return Treated(fresh, self.name, self.treatment)
 
 
 @dataclass
@@ -383,22 +385,22 @@ class Treated:
     name: str
     treatment: Treatment
 
-    def fit_transform(self, items: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: Features, y: np.ndarray | None = None) -> np.ndarray:
         """Fit the encoder and return the vectors of the items."""
-        given = (items,) if y is None else (items, y)
+        arguments = (items,) if y is None else (items, y)
         if hasattr(self.encoder, "fit_transform"):
-            values = self.encoder.fit_transform(*given, **self.treatment.fit_params)
+            values = self.encoder.fit_transform(*arguments, **self.treatment.fit_params)
         else:
             if hasattr(self.encoder, "fit"):
-                self.encoder.fit(*given, **self.treatment.fit_params)
+                self.encoder.fit(*arguments, **self.treatment.fit_params)
             values = self.encoder.transform(items)
         return self._checked(values, len(items))
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Features) -> np.ndarray:
         """Return the vectors of the items."""
         return self._checked(self.encoder.transform(items), len(items))
 
-    def _checked(self, values: Any, count: int) -> np.ndarray:
+    def _checked(self, values: np.ndarray, count: int) -> np.ndarray:
         fill = self.treatment.fill
         if fill is not None:
             dense = values.toarray() if hasattr(values, "toarray") else values
@@ -413,41 +415,43 @@ class Treated:
         return matrix
 
 
-def contestants(models: Any, treatment: Treatment, named: Any) -> list[Contestant]:
+def contestants(
+    models: Any, treatment: Treatment, named: Callable[[str], object]
+) -> list[Contestant]:
     """Return the models of a list; raise one error with all mistakes, such as duplicate names.
 
     ``named`` finds an encoder by its name.
     """
-    found: list[Contestant] = []
+    checked: list[Contestant] = []
     messages: list[str] = []
     if isinstance(models, Mapping):
-        pairs: list[tuple[str | None, Any]] = [(str(name), each) for name, each in models.items()]
+        pairs: list[tuple[str | None, Any]] = [(str(name), model) for name, model in models.items()]
     else:
         several = isinstance(models, Iterable) and not hasattr(models, "transform")
         listed = models if several and not isinstance(models, str) else [models]
-        pairs = [(None, each) for each in listed]
+        pairs = [(None, model) for model in listed]
     for name, thing in pairs:
         try:
-            found.append(_contestant(thing, name, treatment, named))
+            checked.append(_contestant(thing, name, treatment, named))
         except DefinitionError as error:
             messages += error.messages
         except KaratError as error:
             messages.append(str(error))
-    names = [contestant.name for contestant in found]
+    names = [contestant.name for contestant in checked]
     messages += [
         f'duplicate model name "{name}"; set the attribute name of one, or pass '
         f'{{"first": ..., "second": ...}}.'
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
-    if not found and not messages:
+    if not checked and not messages:
         messages.append("no model given.")
     if messages:
         raise DefinitionError(*dict.fromkeys(messages))
-    return found
+    return checked
 
 
-def copy_of(prototype: Any) -> Any:
+def copy_of(prototype: object) -> Any:
     """Return an unfitted clone, or a deep copy if the constructor takes ``*args`` or ``**kwargs``.
 
     scikit-learn cannot recover the parameters of such a constructor.
@@ -460,7 +464,7 @@ def copy_of(prototype: Any) -> Any:
     return copy.deepcopy(prototype)
 
 
-def _cloneable(thing: Any) -> bool:
+def _cloneable(thing: object) -> bool:
     if not hasattr(thing, "get_params"):
         return False
     starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -479,7 +483,9 @@ def _settings(thing: Any) -> dict[str, Any]:
         return dict(thing.get_params(deep=False))
 
 
-def _contestant(thing: Any, name: str | None, treatment: Treatment, named: Any) -> Contestant:
+def _contestant(
+    thing: object, name: str | None, treatment: Treatment, named: Callable[[str], object]
+) -> Contestant:
     if isinstance(thing, str):
         thing = named(thing)
     try:
@@ -493,7 +499,7 @@ def _contestant(thing: Any, name: str | None, treatment: Treatment, named: Any) 
         raise DefinitionError(
             f"{name or model.name} is a predictor; expected an encoder with fit and transform."
         )
-    own = getattr(thing, "name", "")
+    own_name = getattr(thing, "name", "")
     class_name = (thing if inspect.isclass(thing) else type(thing)).__name__
-    label = name or (own if isinstance(own, str) else "") or model.name or class_name
+    label = name or (own_name if isinstance(own_name, str) else "") or model.name or class_name
     return Contestant(label, model.prototype, "encoder", params=model.params, treatment=treatment)

@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,11 @@ AVERAGE = "_average"
 LOOKS = 'a Parquet file with the columns "encoder" and "<task>_average"'
 #: the metrics of TabEB's own files, which do not name them; its AUROC is computed from labels
 OWN = {"regression": "rmse", "classification": "balacc"}
+ENCODERS: dict[str, Callable[..., TabEBBaseEncoder]] = {
+    "random_encoder": random_encoder,
+    "skrub_encoder": skrub_encoder,
+    "carte_encoder": carte_encoder,
+}
 
 
 def score_file(folder: str | Path, task: str) -> Path:
@@ -194,22 +199,22 @@ def get_leaderboard(tasks: Any, result_dir: str | Path = "") -> pd.DataFrame:
     metric) and ``mean_rank`` the mean over all datasets of all tasks. A failure ranks last.
     Encoders that lack some task are listed below those that have all.
     """
-    found = [Scores(task, result_dir) for task in _named(tasks)]
-    encoders = list(dict.fromkeys(name for one in found for name in one.frame["encoder"]))
+    scores = [Scores(task, result_dir) for task in _named(tasks)]
+    encoders = list(dict.fromkeys(name for one in scores for name in one.frame["encoder"]))
     board = pd.DataFrame({"encoder": encoders})
-    for one in found:
-        shown = one.frame if len(found) == 1 else one.frame[["encoder", one.average]]
-        board = board.merge(shown, on="encoder", how="left")
-    evaluated = np.array([np.isin(encoders, one.frame["encoder"].tolist()) for one in found])
-    values = [one.ranked(encoders) for one in found]
-    for one, columns, takes in zip(found, values, evaluated, strict=True):
+    for one in scores:
+        columns_of_task = one.frame if len(scores) == 1 else one.frame[["encoder", one.average]]
+        board = board.merge(columns_of_task, on="encoder", how="left")
+    evaluated = np.array([np.isin(encoders, one.frame["encoder"].tolist()) for one in scores])
+    values = [one.ranked(encoders) for one in scores]
+    for one, columns, takes in zip(scores, values, evaluated, strict=True):
         board[f"{one.task}_rank"] = _mean_rank(columns, [takes] * len(columns), len(encoders))
-    if len(found) > 1:
+    if len(scores) > 1:
         takes_all = [row for row, columns in zip(evaluated, values, strict=True) for _ in columns]
         board["mean_rank"] = _mean_rank(sum(values, []), takes_all, len(encoders))
     order = np.lexsort((board.iloc[:, -1].fillna(np.inf), (~evaluated).sum(axis=0)))
     board = board.iloc[order].reset_index(drop=True)
-    board.attrs["configs"] = {one.task: one.settings for one in found}
+    board.attrs["configs"] = {one.task: one.settings for one in scores}
     return board
 
 
@@ -231,13 +236,6 @@ def _named(tasks: Any) -> list[str]:
         if not isinstance(name, str):
             raise DefinitionError(f"a task must be a name or a task object, got {name!r}.")
     return list(dict.fromkeys(names))
-
-
-ENCODERS: dict[str, Callable[..., TabEBBaseEncoder]] = {
-    "random_encoder": random_encoder,
-    "skrub_encoder": skrub_encoder,
-    "carte_encoder": carte_encoder,
-}
 
 
 def get_model(model_name: str, revision: str | None = None, **kwargs: Any) -> Any:
@@ -262,18 +260,18 @@ def get_model(model_name: str, revision: str | None = None, **kwargs: Any) -> An
         raise DefinitionError(f"{model_name} is a predictor; TabEB tasks need an encoder.")
     if model.unavailable:
         return AbsentRows(model_name, model.unavailable)
-    made = copy_of(model.prototype)
-    params = made.get_params() if hasattr(made, "get_params") else {}
+    encoder = copy_of(model.prototype)
+    params = encoder.get_params() if hasattr(encoder, "get_params") else {}
     _check_revision(model_name, revision, params)
-    given = kwargs if revision is None else {**kwargs, "revision": revision}
-    check_params(model_name, given, params)
-    made = made.set_params(**given) if given else made
+    options = kwargs if revision is None else {**kwargs, "revision": revision}
+    check_params(model_name, options, params)
+    encoder = encoder.set_params(**options) if options else encoder
     with contextlib.suppress(AttributeError):  # a read-only name
-        made.name = model_name
-    return made
+        encoder.name = model_name
+    return encoder
 
 
-def display(*things: Any) -> None:
+def display(*things: object) -> None:
     """Display objects: in a notebook with IPython, elsewhere as text on standard output."""
     shell = sys.modules.get("IPython")
     if shell is not None and shell.get_ipython() is not None:
@@ -286,8 +284,8 @@ def display(*things: Any) -> None:
         sys.stdout.write(f"{text}\n")
 
 
-def _check_revision(name: str, revision: str | None, known: Any) -> None:
-    if revision is not None and "revision" not in known:
+def _check_revision(name: str, revision: str | None, params: Collection[str]) -> None:
+    if revision is not None and "revision" not in params:
         raise DefinitionError(
             f'model "{name}" has no revisions, got revision={revision!r}; omit it.'
         )
@@ -300,7 +298,7 @@ def recognizes(sample: Sample) -> bool:
 
 def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
     """Yield a run per encoder with all its tasks; other settings are separate runs."""
-    found: dict[tuple[str, int], ModelResults] = {}
+    runs: dict[tuple[str, int], ModelResults] = {}
     for sample in samples:
         try:
             table = read_parquet(sample.path)
@@ -312,15 +310,15 @@ def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
             name = log.model or str(row["encoder"])
             times[name] = times.get(name, 0) + 1
             suite = "tabeb" if times[name] == 1 else f"tabeb-{times[name]}"
-            run = found.setdefault((name, times[name]), ModelResults("tabeb", name, suite, []))
+            run = runs.setdefault((name, times[name]), ModelResults("tabeb", name, suite, []))
             try:
                 _row(run, row, sample, log)
             except KaratError as error:
                 log.problems.append(str(error))
-    yield from found.values()
+    yield from runs.values()
 
 
-def _row(found: ModelResults, row: Mapping[str, Any], sample: Sample, log: ImportLog) -> None:
+def _row(results: ModelResults, row: Mapping[str, Any], sample: Sample, log: ImportLog) -> None:
     task = str(_task(sample))
     other = {"encoder", f"{task}{AVERAGE}", CONFIG, ENCODER}
     settings = _settings(row.get("config"))
@@ -330,16 +328,16 @@ def _row(found: ModelResults, row: Mapping[str, Any], sample: Sample, log: Impor
     if not metric or higher is None:
         log.note(f"{sample.path.name}: skipped {row['encoder']}: unknown metric.")
         return
-    found.files = [*found.files, sample.path]
-    found.about = {"params": _settings(row.get("encoder_params"))}
-    found.higher[metric] = higher
+    results.files = [*results.files, sample.path]
+    results.about = {"params": _settings(row.get("encoder_params"))}
+    results.higher[metric] = higher
     for data in settings.get("datasets") or [name for name in row if name not in other]:
         name = f"{data}-{task}"
-        found.tasks[name] = {"dataset": str(data), "metric": metric, "kind": task}
+        results.tasks[name] = {"dataset": str(data), "metric": metric, "kind": task}
         try:
-            found.put(found.job(name), metric, number(row.get(data)))
+            results.put(results.job(name), metric, number(row.get(data)))
         except ValueError as error:
-            cell = f"{data} of {found.model}"
+            cell = f"{data} of {results.model}"
             raise DataError(
                 f"{sample.path}: {cell} must be a number, got {row.get(data)!r}."
             ) from error
@@ -350,9 +348,9 @@ def _task(sample: Sample) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _settings(text: Any) -> dict[str, Any]:
+def _settings(text: object) -> dict[str, Any]:
     try:
-        found = json.loads(text) if isinstance(text, str) and text else {}
+        settings = json.loads(text) if isinstance(text, str) and text else {}
     except ValueError:
         return {}
-    return dict(found) if isinstance(found, Mapping) else {}
+    return dict(settings) if isinstance(settings, Mapping) else {}

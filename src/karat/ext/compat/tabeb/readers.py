@@ -13,7 +13,7 @@ import pandas as pd
 
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
-from karat.data.download import sha256_of
+from karat.data.file_sources import sha256_of
 from karat.data.load_dataset import DataSpec, check_integer
 from karat.data.readers.table_files import parse_json, read_frame, read_text
 from karat.errors import DataError, Unavailable, did_you_mean
@@ -21,6 +21,7 @@ from karat.errors import DataError, Unavailable, did_you_mean
 METADATA_SUFFIX = "_metadata.json"
 KINDS = ("regression", "classification")
 KEYS = ("name", "task", "target_name", "entity_name", "repeated", "dtype")
+Table = tuple[pd.DataFrame, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def load_tabeb(
     folder = Path(folder).expanduser()
     path = folder_file(folder, name)
     if path is None:
-        inside = [each.stem for each in folder.iterdir()] if folder.is_dir() else []
+        inside = [file.stem for file in folder.iterdir()] if folder.is_dir() else []
         hint = did_you_mean(name, inside)
         raise DataError(f"{name}: there is no file {folder / name / name}.parquet.{hint}")
     table = _read_table(path, name)
@@ -142,7 +143,7 @@ def _mistakes(content: Mapping[str, Any], table: pd.DataFrame) -> Iterator[str]:
         yield '"dtype" must be a mapping {column: type}.'
 
 
-def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
+def _wrong_types(declared: object, table: pd.DataFrame) -> Iterator[str]:
     for column, type_name in declared.items() if isinstance(declared, dict) else ():
         if column not in table.columns:
             hint = did_you_mean(column, map(str, table.columns))
@@ -158,16 +159,13 @@ def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
             yield f'dtype: "{column}" is declared as {type_name} but contains {actual}.'
 
 
-Table = tuple[pd.DataFrame, dict[str, Any]]
-
-
-def check_tabeb_table(name: str, given: Any) -> Table:
+def check_tabeb_table(name: str, pair: object) -> Table:
     """Return a table and its metadata; raise if they are not a pair."""
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping):
-        return given
+    if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Mapping):
+        return pair
     raise DataError(
         f"{name}: data_dict[{name!r}] must be a table and its metadata, "
-        f'(frame, {{"target_name": ...}}), got {type(given).__name__}.'
+        f'(frame, {{"target_name": ...}}), got {type(pair).__name__}.'
     )
 
 
@@ -185,7 +183,7 @@ def folder_file(data_dir: str | Path | None, name: str) -> Path | None:
         return None
     folder = Path(data_dir).expanduser()
     places = (folder / name / f"{name}.parquet", folder / f"{name}.parquet")
-    return next((place for place in places if place.is_file()), None)
+    return next((path for path in places if path.is_file()), None)
 
 
 def find_table(name: str, data_dir: str | Path | None) -> Table:
@@ -194,39 +192,39 @@ def find_table(name: str, data_dir: str | Path | None) -> Table:
     if path is not None:
         return _of_folder(path, name)
     catalog = Catalog()
-    known = catalog.definitions.names("datasets")
+    available = catalog.definitions.names("datasets")
     where = f"no file {Path(data_dir) / name / name}.parquet" if data_dir else "no data_dir given"
-    if name in known:
+    if name in available:
         try:
             return _of_catalog(name, catalog)
         except Unavailable as error:
             raise Unavailable(f"{name}: {where}, and {error}") from error
     raise DataError(
         f"{name}: {where}, and Karat has no dataset with this name."
-        f"{did_you_mean(name, known)}   (karat list datasets)"
+        f"{did_you_mean(name, available)}   (karat list datasets)"
     )
 
 
 def warn_of_own(names: Iterable[str], data_dir: str | Path | None) -> None:
     """Warn about tables that are taken from Karat because the folder does not have them."""
-    own = [name for name in names if data_dir and folder_file(data_dir, name) is None]
-    if own:
+    of_karat = [name for name in names if data_dir and folder_file(data_dir, name) is None]
+    if of_karat:
         warnings.warn(
-            f"data_dir: {data_dir} does not contain {', '.join(own)}; using Karat's datasets of "
-            f"these names.",
+            f"data_dir: {data_dir} does not contain {', '.join(of_karat)}; using Karat's "
+            f"datasets of these names.",
             stacklevel=3,
         )
 
 
 def _of_folder(path: Path, name: str) -> Table:
     data = load_tabeb(path.parent, name, by_entity=False)
-    place = path.with_name(f"{name}{METADATA_SUFFIX}")
-    metadata = dataclasses.asdict(read_metadata(place))
+    metadata_path = path.with_name(f"{name}{METADATA_SUFFIX}")
+    metadata = dataclasses.asdict(read_metadata(metadata_path))
     wrong = metadata.pop("warnings")
     if wrong:
         warnings.warn(
-            f"{place.name}: ignored {len(wrong)} of {len(metadata['dtype'])} declared types that "
-            f"are wrong; the first: {wrong[0]}",
+            f"{metadata_path.name}: ignored {len(wrong)} of {len(metadata['dtype'])} declared "
+            f"types that are wrong; the first: {wrong[0]}",
             stacklevel=4,
         )
     return _with_target(data, metadata["target_name"]), metadata

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from karat.core.formatting import cut_text
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import accepts, build, heads
 from karat.errors import ContractError, DataError, DefinitionError, KaratError, did_you_mean
-from karat.execution.job import ProbeSolver
+from karat.execution.solvers import ProbeSolver
 from karat.execution.workers import one_thread
 from karat.ext.compat.tabeb.encoders import (
     Contestant,
@@ -55,6 +55,15 @@ from karat.metrics.metric import get_metric, score
 from karat.probes.retrieval import Duplicates, SameClass
 from karat.probes.trained import Probe, Trained
 
+#: types written with ``repr``
+PLAIN = (str, int, float, type(None))
+#: maximum length of a description, and of a reason or note
+LONGEST_DESCRIPTION = 500
+LONGEST_NOTE = 1000
+#: warnings for library developers, which are not reported
+FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
+Sides = tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]
+
 
 def as_arrays(
     predictions: Predictions, test: Dataset, probabilities: bool
@@ -77,7 +86,7 @@ def as_arrays(
     return np.asarray(test.target), np.array(labels, dtype=np.asarray(test.target).dtype)
 
 
-def as_predictions(y_true: Any, y_pred: Any, shape: str) -> Predictions:
+def as_predictions(y_true: np.ndarray, y_pred: np.ndarray, shape: str) -> Predictions:
     """Return two arrays as Predictions.
 
     ``shape`` names the content of ``y_pred``: ``"numbers"``, ``"classes"`` (probabilities),
@@ -120,15 +129,6 @@ def _classes(target: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
         f"y_pred has {columns} columns but y_true has {len(labels)} classes; expected one column "
         f"per class, in sorted label order."
     )
-
-
-#: types written with ``repr``
-PLAIN = (str, int, float, type(None))
-#: maximum length of a description, and of a reason or note
-LONGEST_DESCRIPTION = 500
-LONGEST_NOTE = 1000
-#: warnings for library developers, which are not reported
-FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
 
 class Headed(Trained):
@@ -185,12 +185,12 @@ def with_params(head: Any, params: Mapping[str, Any]) -> Any:
     """Return the head with parameters set; raise if one does not exist."""
     if not params:
         return head
-    known = head.get_params() if hasattr(head, "get_params") else vars(head)
+    available = head.get_params() if hasattr(head, "get_params") else vars(head)
     for name in params:
-        if name not in known:
+        if name not in available:
             raise DefinitionError(
                 f'head_params: {type(head).__name__} has no parameter "{name}".'
-                f"{did_you_mean(name, known)}"
+                f"{did_you_mean(name, available)}"
             )
     if hasattr(head, "set_params"):
         return head.set_params(**params)
@@ -199,7 +199,7 @@ def with_params(head: Any, params: Mapping[str, Any]) -> Any:
     return head
 
 
-def describe_object(thing: Any, hidden: Collection[str] = ()) -> str:
+def describe_object(thing: object, hidden: Collection[str] = ()) -> str:
     """Return an object's class and parameters in one line, the same in every process.
 
     A line that is too long ends in a hash of the whole description.
@@ -231,11 +231,13 @@ def _described(thing: Any, hidden: Collection[str] = ()) -> str:
         # other objects may contain anything, even themselves
         held = getattr(thing, "__dict__", {})
         params = {name: value for name, value in held.items() if _is_plain(value)}
-    shown = [f"{name}={_described(params[name])}" for name in sorted(params) if name not in hidden]
-    return f"{type(thing).__name__}({', '.join(shown)})"
+    arguments = [
+        f"{name}={_described(params[name])}" for name in sorted(params) if name not in hidden
+    ]
+    return f"{type(thing).__name__}({', '.join(arguments)})"
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     if isinstance(value, Mapping):
@@ -358,7 +360,7 @@ class _Evaluation:
         self.data.append(_sizes(train, test, metadata.get("entity_name")))
         return train, train if self.side == "train" else test
 
-    def _kind(self, metadata: Mapping[str, Any], y: Any, name: str) -> str:
+    def _kind(self, metadata: Mapping[str, Any], y: np.ndarray, name: str) -> str:
         kind = column_kind(metadata, name) or infer_kind(np.asarray(y), name)
         numbers = np.asarray(y).dtype.kind in "iufb"
         if kind == "classification" and numbers and not self.task.unsupervised:
@@ -388,7 +390,9 @@ class _Evaluation:
         }
 
 
-def _dataset(X: Any, target: np.ndarray, name: str, kind: str, classes: tuple[Any, ...]) -> Dataset:
+def _dataset(
+    X: pd.DataFrame, target: np.ndarray, name: str, kind: str, classes: tuple[Any, ...]
+) -> Dataset:
     items = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X)).add_prefix("column ")
     items = items if items.index.is_unique else items.reset_index(drop=True)
     return Dataset(
@@ -402,7 +406,7 @@ def _dataset(X: Any, target: np.ndarray, name: str, kind: str, classes: tuple[An
     )
 
 
-def _sizes(train: Dataset, test: Dataset, entity: Any) -> dict[str, Any]:
+def _sizes(train: Dataset, test: Dataset, entity: str | None) -> dict[str, Any]:
     """Return the numbers of train and test rows, and of test rows that also occur in train."""
     sizes: dict[str, Any] = {"dataset": train.name, "train": len(train), "test": len(test)}
     if test is train:
@@ -410,8 +414,8 @@ def _sizes(train: Dataset, test: Dataset, entity: Any) -> dict[str, Any]:
     keys = [row_keys(side.items, index=False) for side in (train, test)]
     sizes["test_rows_alike_in_train"] = int(np.isin(keys[1], keys[0]).sum())
     if entity is not None and entity in test.items and entity in train.items:
-        known = test.items[entity].isin(train.items[entity])
-        sizes["test_rows_of_train_entities"] = int(known.sum())
+        seen = test.items[entity].isin(train.items[entity])
+        sizes["test_rows_of_train_entities"] = int(seen.sum())
     return sizes
 
 
@@ -430,8 +434,8 @@ def _load(task: TabEBBaseTask, names: Sequence[str]) -> dict[str, str]:
     return {name: reasons.get(name, f"{name}: load_data did not load it.") for name in missing}
 
 
-def _checked_names(given: Any) -> list[str]:
-    names = [given] if isinstance(given, str) else list(given)
+def _checked_names(data_names: str | Iterable[str]) -> list[str]:
+    names = [data_names] if isinstance(data_names, str) else list(data_names)
     if not names:
         raise DefinitionError("the task has no datasets; set data_name_list.")
     for name in names:
@@ -455,9 +459,6 @@ def _line(text: str) -> str:
 
 
 # -- tasks ------------------------------------------------------------------------------------
-
-
-Sides = tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]
 
 
 class Params(TypedDict, total=False):
@@ -572,19 +573,19 @@ class TabEBBaseTask:
 
     def load_data(self) -> None:
         """Load missing tables; raise after the last one if any is not available."""
-        lost: dict[str, str] = {}
+        failures: dict[str, str] = {}
         fresh = [name for name in self.data_name_list if name not in self.data_dict]
         for name in fresh:
             try:
                 self.data_dict[name] = self._load_data(name, self.data_dir)
             except KaratError as error:
-                lost[name] = str(error)
+                failures[name] = str(error)
             except Exception as error:
-                lost[name] = f"{name}: {type(error).__name__}: {error}"
-        warn_of_own([name for name in fresh if name not in lost], self.data_dir)
-        self.data_loaded_ = not lost
-        if lost:
-            raise LostData(lost)
+                failures[name] = f"{name}: {type(error).__name__}: {error}"
+        warn_of_own([name for name in fresh if name not in failures], self.data_dir)
+        self.data_loaded_ = not failures
+        if failures:
+            raise LostData(failures)
 
     @staticmethod
     def _load_data(data_name: str, data_dir: str | Path | None) -> Table:
@@ -612,8 +613,8 @@ class TabEBBaseTask:
     def _name_of(self, data: pd.DataFrame, metadata: Mapping[str, Any]) -> str:
         """Return the name in ``data_dict``, as evaluate does, or else that of the metadata."""
         pairs = self.data_dict.items()
-        known = (name for name, pair in pairs if isinstance(pair, tuple) and pair[0] is data)
-        return str(next(known, metadata.get("name", "table")))
+        same_table = (name for name, pair in pairs if isinstance(pair, tuple) and pair[0] is data)
+        return str(next(same_table, metadata.get("name", "table")))
 
     def _rows(self, num_train: int | None, random_state: int | None) -> Rows:
         n_train = self.n_train if num_train is None else num_train
@@ -631,8 +632,8 @@ class TabEBBaseTask:
         self, y_true: np.ndarray, y_pred: np.ndarray, predictions: Predictions | None = None
     ) -> float:
         """Return the score of two arrays; ``predictions`` is Karat's record of the predictions."""
-        given = predictions or as_predictions(y_true, y_pred, self.shape)
-        value, reason = score(self.metric, given)
+        scored = predictions or as_predictions(y_true, y_pred, self.shape)
+        value, reason = score(self.metric, scored)
         if value is None:
             raise ContractError(reason)
         return value

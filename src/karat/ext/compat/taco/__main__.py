@@ -20,8 +20,9 @@ from karat.core.dataset import Dataset
 from karat.core.task import KEPT
 from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError
+from karat.execution.progress import choose_progress
 from karat.execution.resources import restore_environment
-from karat.execution.runner import Stopped, choose_progress
+from karat.execution.session import Stopped
 from karat.execution.workers import Template, available_cores
 from karat.ext.compat.taco.benchmark import (
     MIN_FREQUENCY,
@@ -108,8 +109,8 @@ def taco(
             if only in ("all", name) and task in (None, "both", its_task)
         ]
         with _data_folder(data_dir):
-            found = [(name, Catalog().dataset(f"taco_{name}")) for name in wanted]
-            return _run_all(found, setting)
+            loaders_by_name = [(name, Catalog().dataset(f"taco_{name}")) for name in wanted]
+            return _run_all(loaders_by_name, setting)
     if csv is None or target_col is None:
         raise DefinitionError("--csv and --target_col are needed, one with the other.")
     if only != "all":

@@ -24,8 +24,9 @@ from karat.core.task import Task
 from karat.data.load_dataset import DataSpec, Files, check_integer
 from karat.data.readers.table_files import OPTIONS, ask_rows, one_file, read_frame, without_target
 from karat.errors import DataError, DefinitionError, KaratWarning, MissingExtra, did_you_mean
+from karat.execution.arguments import Output
 from karat.execution.evaluation import evaluate
-from karat.execution.runner import Progress
+from karat.execution.progress import Progress
 from karat.execution.splits import split
 from karat.ext.compat.taco.corruption_functions import NAMES
 from karat.ext.compat.taco.result_files import (
@@ -47,6 +48,13 @@ MIN_FREQUENCY = 0.005
 
 
 _SIDES = ("train", "test")
+#: minimum number of synthetic rows, so that the rarer class occurs
+LEAST = 100
+#: the two classes; the last one is the positive class
+ANSWERS = ("no", "yes")
+#: the share of "no" in the real tables
+_NEGATIVE = {"diabetes": 0.89, "porto": 0.96, "ieee": 0.965}
+Made = tuple[pd.DataFrame, np.ndarray]
 
 
 def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None) -> Dataset:
@@ -56,8 +64,8 @@ def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None)
         raise DefinitionError(f'task must be "classification" or "regression", got {task!r}.{hint}')
     if not isinstance(name, str) or not name.strip():
         raise DefinitionError(f"dataset_name must be a non-empty string, got {name!r}.")
-    tables = [_table(each, f"{name}: X_{side}") for each, side in zip(X, _SIDES, strict=True)]
-    targets = [_target(each, f"{name}: y_{side}") for each, side in zip(y, _SIDES, strict=True)]
+    tables = [_table(rows, f"{name}: X_{side}") for rows, side in zip(X, _SIDES, strict=True)]
+    targets = [_target(values, f"{name}: y_{side}") for values, side in zip(y, _SIDES, strict=True)]
     for table, target, side in zip(tables, targets, _SIDES, strict=True):
         if len(table) != len(target):
             raise DataError(
@@ -291,8 +299,7 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
             task,
             seed=setting.seed,
             workers=setting.workers,
-            output=setting.results_dir / "runs",
-            cache=False,
+            output=Output(setting.results_dir / "runs", cache=False),
             progress=progress,
         )
     notes = list(_notes(runs))
@@ -371,12 +378,6 @@ def _warned(results: Results) -> pd.DataFrame:
     return results.metrics
 
 
-#: minimum number of synthetic rows, so that the rarer class occurs
-LEAST = 100
-#: the two classes; the last one is the positive class
-ANSWERS = ("no", "yes")
-
-
 @reader("taco")
 def read_taco(files: Files, spec: DataSpec) -> Dataset:
     """Return a table whose target is in one of several columns and must be converted.
@@ -411,15 +412,15 @@ def _yes(frame: pd.DataFrame, target: str, spec: DataSpec, path: Path) -> pd.Dat
     answers = frame[target]
     positive = str(spec.options.get("positive", "1"))
     if pd.api.types.is_numeric_dtype(answers):
-        found, valid = answers == 1, answers.isin([0, 1]).all()
+        is_positive, valid = answers == 1, answers.isin([0, 1]).all()
         expected = "only 0 and 1, and some 1"
     else:
-        found, valid = answers.astype(str).str.contains(positive, regex=False), True
+        is_positive, valid = answers.astype(str).str.contains(positive, regex=False), True
         expected = f'some "{positive}"'
-    if not valid or not found.any():
-        shown = ", ".join(map(str, answers.unique()[:5])) or "nothing"
-        raise DataError(f'{path}: the column "{target}" must have {expected}, got {shown}.')
-    return frame.assign(**{target: np.where(found, ANSWERS[1], ANSWERS[0])})
+    if not valid or not is_positive.any():
+        examples = ", ".join(map(str, answers.unique()[:5])) or "nothing"
+        raise DataError(f'{path}: the column "{target}" must have {expected}, got {examples}.')
+    return frame.assign(**{target: np.where(is_positive, ANSWERS[1], ANSWERS[0])})
 
 
 def _numbers(frame: pd.DataFrame, target: str, spec: DataSpec, path: Path) -> pd.DataFrame:
@@ -431,9 +432,9 @@ def _numbers(frame: pd.DataFrame, target: str, spec: DataSpec, path: Path) -> pd
     least = float(spec.options.get("above", -np.inf))
     valid = np.isfinite(numbers) & (numbers > least)
     if not valid.any():
-        shown = ", ".join(map(str, frame[target].unique()[:5]))
+        examples = ", ".join(map(str, frame[target].unique()[:5]))
         raise DataError(
-            f'{path}: the column "{target}" must have numbers above {least:g}, got {shown}.'
+            f'{path}: the column "{target}" must have numbers above {least:g}, got {examples}.'
         )
     numbers = numbers[valid]
     return frame[valid].assign(
@@ -448,8 +449,10 @@ def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
     must contain "synthetic".
     """
     if like not in _SCHEMAS:
-        known = ", ".join(_SCHEMAS)
-        raise DefinitionError(f'{name}: unknown synthetic table "{like}": expected one of {known}.')
+        available = ", ".join(_SCHEMAS)
+        raise DefinitionError(
+            f'{name}: unknown synthetic table "{like}": expected one of {available}.'
+        )
     if "synthetic" not in name:
         raise DefinitionError(f'{name}: the name of synthetic data must contain "synthetic".')
     check_integer(name, "rows", rows, LEAST)
@@ -468,11 +471,6 @@ def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
         about={"source": "synthetic: made up by Karat, no real row"},
     ).with_drawn_by("name")
     return data if like == "nyc" else replace(data, classes=ANSWERS)
-
-
-#: the share of "no" in the real tables
-_NEGATIVE = {"diabetes": 0.89, "porto": 0.96, "ieee": 0.965}
-Made = tuple[pd.DataFrame, np.ndarray]
 
 
 def _diabetes(rows: int, rng: np.random.Generator) -> Made:

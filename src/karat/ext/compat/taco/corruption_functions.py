@@ -19,6 +19,8 @@ from karat.errors import DataError, DefinitionError
 Rng: TypeAlias = np.random.Generator | int | None
 #: positions of columns of numbers ("num") and of categories ("cat")
 Columns: TypeAlias = Mapping[str, Sequence[int]] | None
+#: the true classes or values of the rows
+Target: TypeAlias = pd.Series | np.ndarray | Sequence[Any] | None
 Stds: TypeAlias = pd.Series | np.ndarray | Sequence[float] | None
 Corrupted: TypeAlias = tuple[pd.DataFrame, pd.Series]
 Corruption: TypeAlias = Callable[..., Corrupted]
@@ -41,7 +43,7 @@ DILUTION = "rare_class_dilution"
 def _function(name: str) -> Corruption:
     def corrupt(
         X: pd.DataFrame | np.ndarray,
-        y: Any,
+        y: Target,
         severity: float,
         rng: Rng = None,
         inplace: bool = False,
@@ -69,7 +71,7 @@ def _positions(name: str, col_idx: Columns, width: int) -> list[int] | None:
     return positions
 
 
-def _spreads(X: Any, col_idx: Columns, stds: Stds) -> dict[Any, float]:
+def _spreads(X: pd.DataFrame | np.ndarray, col_idx: Columns, stds: Stds) -> dict[Any, float]:
     """Return standard deviations by column: by its name, or in the order of the numbers."""
     columns = list(X.columns) if isinstance(X, pd.DataFrame) else list(range(np.shape(X)[1]))
     if isinstance(stds, pd.Series) and set(stds.index) <= set(columns):
@@ -120,7 +122,7 @@ CORRUPTION_FUNCS: dict[str, Corruption] = {name: _function(name) for name in NAM
 
 def apply_missingness(
     df: pd.DataFrame,
-    y: Any,
+    y: Target,
     severity: float = 0.1,
     mnar: bool = False,
     rng: Rng = None,
@@ -134,7 +136,7 @@ def apply_missingness(
 
 def apply_scaling_errors(
     df: pd.DataFrame,
-    y: Any,
+    y: Target,
     severity: float = 0.1,
     rng: Rng = None,
     inplace: bool = False,
@@ -146,7 +148,7 @@ def apply_scaling_errors(
 
 def apply_categorical_remap(
     df: pd.DataFrame,
-    y: Any,
+    y: Target,
     severity: float = 0.1,
     rng: Rng = None,
     inplace: bool = False,
@@ -160,7 +162,7 @@ def apply_categorical_remap(
 
 def apply_noise_injection(
     df: pd.DataFrame,
-    y: Any,
+    y: Target,
     severity: float = 0.1,
     gaussian: bool = True,
     rng: Rng = None,
@@ -176,7 +178,7 @@ def apply_noise_injection(
 
 def apply_rare_class_dilution(
     X_test: pd.DataFrame,
-    y_test: Any,
+    y_test: Target,
     severity: float = 0.1,
     minority_label: Any = None,
     rng: Rng = None,

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,6 +20,9 @@ from karat.results.load import exported_runs, exported_scores
 from karat.results.rescore import view_of
 from karat.results.run import Run
 from karat.results.tables import FINAL_EPOCH
+
+if TYPE_CHECKING:
+    from karat.results.run import Runs
 
 #: the columns of TACO's metrics files
 TACO_COLUMNS = ("dataset", "task", "corruption", "severity", "model", "metric", "value")
@@ -52,12 +55,12 @@ MODEL_NAMES = {
 VIEW = ["corruption", "severity"]
 
 
-def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+def taco_tables(runs: Runs) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield TACO's files; the file name has the task if a dataset has several tasks."""
-    found = exported_runs(runs)
-    tasks = _tasks(found)
+    exported = exported_runs(runs)
+    tasks = _tasks(exported)
     times = Counter(tasks.values())
-    scores = exported_scores([run for run, _, _ in found])
+    scores = exported_scores([run for run, _, _ in exported])
     scores = scores[scores["epoch"] == FINAL_EPOCH]
     for task, (dataset, kind) in tasks.items():
         part = scores[scores["task"] == task]
@@ -72,7 +75,7 @@ def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
         yield f"metrics_{stem}.csv", named[is_main].reset_index(drop=True)
         if not is_main.all():
             yield f"other_metrics_{stem}.csv", named[~is_main].reset_index(drop=True)
-        counts = list(_counts(found, task)) if kind == "classification" else []
+        counts = list(_counts(exported, task)) if kind == "classification" else []
         if counts:
             table = pd.DataFrame(counts, columns=[*VIEW, *CONFUSION_COLUMNS[4:]])
             keys = list(CONFUSION_COLUMNS[:-1])
@@ -98,10 +101,10 @@ def write_files(tables: Iterable[tuple[str, pd.DataFrame | str]], folder: str | 
     return written
 
 
-def _tasks(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[str, str]]:
+def _tasks(exported: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[str, str]]:
     """Return the dataset and the kind of each classification or regression task."""
     tasks = {}
-    for run, _, label in found:
+    for run, _, label in exported:
         for task in run.about["tasks"]:
             kind = task["kind"]
             for record in run.records() if not kind and "imported" not in run.about else ():
@@ -133,10 +136,10 @@ def view_in_file(corruption: str, severity: float) -> tuple[str, float | str]:
 
 
 def _counts(
-    found: Iterable[tuple[Run, str, dict[str, str]]], task: str
+    exported: Iterable[tuple[Run, str, dict[str, str]]], task: str
 ) -> Iterator[tuple[Any, ...]]:
     """Yield corruption, severity, model, true class, predicted class and count."""
-    for run, model, label in found:
+    for run, model, label in exported:
         # imported runs have no predictions
         for record in run.records() if "imported" not in run.about else ():
             if label[record["task"]] != task:
@@ -167,7 +170,7 @@ def recognizes(sample: Sample) -> bool:
 
 def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
     """Yield a run per model with all its datasets."""
-    found: dict[str, ModelResults] = {}
+    by_model: dict[str, ModelResults] = {}
     files: dict[str, list[Path]] = {}
     for sample in samples:
         if not sample.has(*TACO_COLUMNS):
@@ -180,28 +183,28 @@ def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
             continue
         for line in lines:
             model = log.model or line[0].text("model")
-            _add(found.setdefault(model, ModelResults("taco", model, "taco", [])), line, log)
+            _add(by_model.setdefault(model, ModelResults("taco", model, "taco", [])), line, log)
             files.setdefault(model, []).append(sample.path)
-    for model, run in found.items():
+    for model, run in by_model.items():
         run.files = list(dict.fromkeys(files[model]))
         yield run
 
 
-def _add(found: ModelResults, line: tuple[Row, float | None, View], log: ImportLog) -> None:
+def _add(results: ModelResults, line: tuple[Row, float | None, View], log: ImportLog) -> None:
     row, value, view = line
     metric = OURS.get(row.text("metric"), row.text("metric"))
     if direction(metric) is None:
         log.skipped(row.path, [metric])
         return
     task = row.text("dataset")
-    about = {"dataset": task, "metric": metric, "kind": row.text("task")}
-    if found.tasks.setdefault(task, about)["kind"] != about["kind"]:
-        task = f"{task} ({about['kind']})"  # one dataset with two tasks
-        found.tasks.setdefault(task, about)
-    if row.text("metric") in MAIN.get(about["kind"], ()):
-        found.tasks[task]["metric"] = metric  # whatever the order of the files
+    facts = {"dataset": task, "metric": metric, "kind": row.text("task")}
+    if results.tasks.setdefault(task, facts)["kind"] != facts["kind"]:
+        task = f"{task} ({facts['kind']})"  # one dataset with two tasks
+        results.tasks.setdefault(task, facts)
+    if row.text("metric") in MAIN.get(facts["kind"], ()):
+        results.tasks[task]["metric"] = metric  # whatever the order of the files
     # the values are means over folds and draws, imported as one fold and one draw
-    found.put(found.job(task), metric, value, view)
+    results.put(results.job(task), metric, value, view)
 
 
 def _taco_view(row: Row) -> View:

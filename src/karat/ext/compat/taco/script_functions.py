@@ -16,7 +16,7 @@ from karat.data.load_dataset import load_dataset
 from karat.errors import DataError
 from karat.ext.compat.taco.benchmark import MODELS, SEED, with_test_rows
 from karat.ext.compat.taco.result_files import MODEL_NAMES
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 
 #: train rows, test rows, train targets, test targets
 Parts = tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -36,9 +36,14 @@ from karat.ext.plots.figures import (
 from karat.metrics.metric import metric_label
 from karat.results.importing import direction
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from karat.results.run import Runs
+
 
 def plot_runs(
-    runs: Any, folder: str | Path, *, shape: str = "png", metric: str | None = None
+    runs: Runs, folder: str | Path, *, shape: str = "png", metric: str | None = None
 ) -> list[Path]:
     """Write ``<task>_<corruption>_<metric>_curve`` and ``<task>_clean_<metric>_bar`` plots.
 
@@ -113,7 +118,7 @@ def _figures(part: pd.DataFrame, metric: str, kinds: Sequence[str]) -> Iterator[
     for table in (part[~composed].assign(label=""), _compositions(part[composed])):
         # one figure for all curves: it is laid out once, and their axes have the same place
         figure, ((axes,),) = make_figure(size=(WIDTH, 4))
-        shown: Any = None
+        legend: Any = None
         for corruption, group in table.groupby("corruption", sort=False):
             name = str(corruption)
             _remove_artists(axes)
@@ -123,13 +128,13 @@ def _figures(part: pd.DataFrame, metric: str, kinds: Sequence[str]) -> Iterator[
                 draw_lines(axes, group, models, "severity")
             axes.set_xlabel(f"severity of {cut_name(name)}")
             wanted = (axes.get_legend_handles_labels()[1], set(group["label"]))
-            if wanted != shown:  # a legend takes as long as all lines
+            if wanted != legend:  # a legend takes as long as all lines
                 axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-                shown = wanted
+                legend = wanted
             yield f"{safe_name(name.replace('+', '_plus_'))}_{metric}_curve", figure
 
 
-def _remove_artists(axes: Any) -> None:
+def _remove_artists(axes: Axes) -> None:
     """Remove what was plotted and keep the ticks, which ``axes.clear()`` would make again."""
     for artist in [*axes.lines, *axes.collections]:
         artist.remove()
@@ -147,12 +152,12 @@ def _compositions(part: pd.DataFrame) -> pd.DataFrame:
     return named.drop_duplicates(["model", "corruption", "label"])
 
 
-def _draw_points(axes: Any, group: pd.DataFrame, models: list[str]) -> None:
+def _draw_points(axes: Axes, group: pd.DataFrame, models: list[str]) -> None:
     """Plot a point per model and label; with a single label, a line from clean to it."""
     doses = {text: list(map(float, text.split("+"))) for text in set(group["label"]) - {"clean"}}
     labels = ["clean", *sorted(doses, key=doses.__getitem__)]
     line = "o-" if len(doses) == 1 else "o"
-    for place, model in enumerate(models):
+    for number, model in enumerate(models):
         points = group[group["model"] == model]
         if len(points):
             axes.errorbar(
@@ -161,7 +166,7 @@ def _draw_points(axes: Any, group: pd.DataFrame, models: list[str]) -> None:
                 points["std"].fillna(0.0),
                 fmt=line,
                 ms=4,
-                color=line_style(place)[0],
+                color=line_style(number)[0],
                 label=cut_name(model),
             )
     if labels != [text.get_text() for text in axes.get_xticklabels()]:  # kept for the next pair

@@ -32,6 +32,22 @@ MASTER = 9847706
 _TOP = 2**32 - 1
 #: number of epochs whose orders are drawn at once: those of a grid point
 AT_ONCE = 8
+#: with more outputs, matrix products of a library are faster than a compiled epoch
+FEW = 16
+#: a compiled epoch processes this many rows at a time
+BLOCK = 4
+#: values times outputs from which compiled loops of a linear head pay for numba's import
+LARGE = 3_000_000
+EPSILON = 1e-8
+#: elements that NumPy buffers in an epoch: with more, it copies the factors of the heads
+SHORT = 256
+#: number of epochs for which the step sizes are computed at once
+AHEAD = 25
+#: returns the initial weights of a layer (inputs, outputs)
+FirstWeights = Callable[[int, int], np.ndarray]
+MODES = ("fast", "exact")
+#: a column counts as constant, and is not scaled, if its spread is below this share of its maximum
+CONSTANT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -103,9 +119,9 @@ def resamples(size: int, times: int, seed: int) -> np.ndarray:
 
 def fold_seeds(fold: int, folds: int, master: int = MASTER) -> tuple[int, int]:
     """Return the seeds of a fold's weights and orders; folds are numbered across repetitions."""
-    repeat, place = divmod(fold, folds)
+    repeat, partition = divmod(fold, folds)
     *_, repetition = repetitions(repeat + 1, folds, master)
-    return repetition.weights[place], repetition.orders[place]
+    return repetition.weights[partition], repetition.orders[partition]
 
 
 class TorchGenerator:
@@ -135,7 +151,7 @@ class TorchGenerator:
         steps = max(size - 1, 0)
         while True:
             words = self.take(AT_ONCE * (2 + 2 * steps)).reshape(AT_ONCE, -1)
-            yield from [_shuffled(size, own) for own in words[:, 2 : 2 + steps]]
+            yield from [_shuffled(size, epoch_words) for epoch_words in words[:, 2 : 2 + steps]]
 
 
 def _shuffled(size: int, words: np.ndarray) -> np.ndarray:
@@ -147,14 +163,6 @@ def _shuffled(size: int, words: np.ndarray) -> np.ndarray:
         return order
     others = order[:-1] + words % np.arange(size, 1, -1, dtype=np.uint32)
     return np.asarray(dlaswp(order[:, None].astype(float), others)[:, 0].astype(order.dtype))
-
-
-#: with more outputs, matrix products of a library are faster than a compiled epoch
-FEW = 16
-#: a compiled epoch processes this many rows at a time
-BLOCK = 4
-#: values times outputs from which compiled loops of a linear head pay for numba's import
-LARGE = 3_000_000
 
 
 @cache
@@ -174,13 +182,6 @@ def kernels() -> Any | None:
 def _loaded(name: str) -> Any | None:
     """Return a compiled loop with the digits of NumPy, if another head has loaded the module."""
     return getattr(_loops(), name, None) if _loops.cache_info().currsize else None
-
-
-EPSILON = 1e-8
-#: elements that NumPy buffers in an epoch: with more, it copies the factors of the heads
-SHORT = 256
-#: number of epochs for which the step sizes are computed at once
-AHEAD = 25
 
 
 class Network(Protocol):
@@ -207,8 +208,8 @@ class Rates:
 
     def take(self, head: int) -> Rates:
         """Return the rates of one head."""
-        own = slice(head, head + 1)
-        return Rates(self.rate[own], self.beta1[own], self.beta2[own])
+        chosen = slice(head, head + 1)
+        return Rates(self.rate[chosen], self.beta1[chosen], self.beta2[chosen])
 
 
 @dataclass(frozen=True)
@@ -254,8 +255,8 @@ class Descent:
         if few and (compiled := self._kernels(X, len(wanted))):
             shape, clip = (len(wanted), X.shape[1]), np.float32(self.recipe.clip)
             state = self.network.values.reshape(shape), self.moments.reshape(2, *shape)
-            given = (changes[:, :, 0], *state, self._memory[:, 0], clip, logits[:, 0])
-            compiled.epoch(X, wanted, order, *given)
+            arguments = (changes[:, :, 0], *state, self._memory[:, 0], clip, logits[:, 0])
+            compiled.epoch(X, wanted, order, *arguments)
         elif few:
             self._train_one(X, wanted, order, changes, logits)
         else:
@@ -266,9 +267,9 @@ class Descent:
                 np.setbufsize(before)
         return logits
 
-    def _train(self, *given: np.ndarray) -> None:
+    def _train(self, *arguments: np.ndarray) -> None:
         """Train several heads, or a network with hidden layers, for an epoch."""
-        X, wanted, order, changes, logits = given
+        X, wanted, order, changes, logits = arguments
         size = len(order) // len(changes)
         update = _loaded("update_as_numpy") or partial(_update_numpy, spare=self._spare)
         update = compiled.update if (compiled := self._kernels(X, len(wanted))) else update
@@ -279,9 +280,9 @@ class Descent:
             logits[:, :, batch] = self.network.learn(rows, wanted[:, batch])[:, :1]
             update(*self._state, change, self._memory, self._scale(size))
 
-    def _train_one(self, *given: np.ndarray) -> None:
+    def _train_one(self, *arguments: np.ndarray) -> None:
         """Train one linear head for an epoch, with as few calls as possible."""
-        X, wanted, order, changes, logits = given
+        X, wanted, order, changes, logits = arguments
         clip, size = self.recipe.clip, len(order) // len(changes)
         shape = len(wanted), X.shape[1]
         w, g = (part.reshape(shape) for part in self._state[::2])
@@ -292,9 +293,9 @@ class Descent:
         for number, (shrink, move, small) in enumerate(changes[:, :, 0].tolist()):
             batch = slice(number * size, (number + 1) * size)
             X.take(order[batch], 0, rows, "clip")
-            found = w.dot(columns)
-            logits[:, 0, batch] = found
-            errors = probabilities(found)
+            outputs = w.dot(columns)
+            logits[:, 0, batch] = outputs
+            errors = probabilities(outputs)
             errors -= wanted[:, batch]
             errors.dot(rows, g)
             scale = min(1.0, clip / (math.sqrt(np.vdot(g, g)) / size + 1e-6)) / size
@@ -336,9 +337,9 @@ class Descent:
         return np.stack(parts, axis=1).astype(np.float32)
 
 
-def _update_numpy(*given: np.ndarray, spare: np.ndarray) -> None:
+def _update_numpy(*arguments: np.ndarray, spare: np.ndarray) -> None:
     """Make an AdamW step and overwrite the gradients; the arguments are those of the loop."""
-    *state, change, memory, scale = given
+    *state, change, memory, scale = arguments
     keep1, keep2, add1, add2 = memory[:, :, None]
     by = scale[:, None]
     _move(state, spare, change[:, :, None], (keep1, keep2, add1 * by, add2 * by * by))
@@ -362,8 +363,6 @@ def _move(state: Sequence[np.ndarray], spare: np.ndarray, change: Any, memory: A
     weights -= gradients
 
 
-#: returns the initial weights of a layer (inputs, outputs)
-FirstWeights = Callable[[int, int], np.ndarray]
 #: epsilon and momentum of batch normalization
 SMALL, MOMENTUM = np.float32(1e-5), np.float32(0.1)
 
@@ -454,19 +453,19 @@ class Logistic:
 
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Return the logits of rows."""
-        found = self.values.reshape(-1, X.shape[1]).dot(X.T)
-        return found.reshape(self.heads, -1, len(X)).transpose(1, 0, 2)
+        outputs = self.values.reshape(-1, X.shape[1]).dot(X.T)
+        return outputs.reshape(self.heads, -1, len(X)).transpose(1, 0, 2)
 
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Set the gradients of a batch and return its logits."""
         shape = self.heads, len(wanted), len(X)
         # a row per row of the batch is faster; the copy has a row per output
-        found = X.dot(self.values.reshape(-1, X.shape[1]).T).T
-        wrong = found.copy()
+        outputs = X.dot(self.values.reshape(-1, X.shape[1]).T).T
+        wrong = outputs.copy()
         errors = probabilities(wrong.reshape(shape).transpose(1, 0, 2))
         errors -= wanted[:, None]
         wrong.dot(X, self.gradients.reshape(-1, X.shape[1]))
-        return found.reshape(shape).transpose(1, 0, 2)
+        return outputs.reshape(shape).transpose(1, 0, 2)
 
 
 class Layered:
@@ -543,9 +542,9 @@ class Layered:
         return back.dot(self.weights[2 * layer].T) if layer else back
 
 
-def _normalize_numpy(*given: Any) -> None:
+def _normalize_numpy(*arguments: np.ndarray) -> None:
     """Normalize columns, and scale, shift and rectify them; the arguments are those of the loop."""
-    normal, out, (gain, shift), (mean, scale), running, unbiased = given
+    normal, out, (gain, shift), (mean, scale), running, unbiased = arguments
     np.mean(normal, axis=0, out=mean)
     normal -= mean
     variance = np.einsum("ij,ij->j", normal, normal) / normal.dtype.type(len(normal))
@@ -558,20 +557,15 @@ def _normalize_numpy(*given: Any) -> None:
     np.maximum(out, 0, out=out)
 
 
-def _denormalize_numpy(*given: np.ndarray) -> None:
+def _denormalize_numpy(*arguments: np.ndarray) -> None:
     """Backpropagate through a layer, in place; the batch mean depends on every row."""
-    back, normal, out, slope, to_gain, to_shift = given
+    back, normal, out, slope, to_gain, to_shift = arguments
     back *= out > 0
     np.sum(back, axis=0, out=to_shift)
     np.einsum("ij,ij->j", back, normal, out=to_gain)
     back -= to_shift / np.float32(len(back))
     back -= normal * (to_gain / np.float32(len(back)))
     back *= slope
-
-
-MODES = ("fast", "exact")
-#: a column counts as constant, and is not scaled, if its spread is below this share of its maximum
-CONSTANT = 1e-6
 
 
 @head("adamw")
@@ -623,10 +617,12 @@ class AdamW:
         if any(size < 1 for size in self.hidden_dims):
             raise DefinitionError(f"head adamw: hidden_dims must be >= 1, got {self.hidden_dims}.")
         for name in ("learning_rate", "beta1", "beta2"):
-            given = getattr(self, name)
-            values = tuple(given) if isinstance(given, Sequence) else (given,)
+            setting = getattr(self, name)
+            values = tuple(setting) if isinstance(setting, Sequence) else (setting,)
             if not values or not all(0 < value < 1 for value in values):
-                raise DefinitionError(f"head adamw: {name} must be between 0 and 1, got {given!r}.")
+                raise DefinitionError(
+                    f"head adamw: {name} must be between 0 and 1, got {setting!r}."
+                )
             setattr(self, name, values)
         for name in ("batch_size", "n_epochs", "grid_epochs"):
             if getattr(self, name) < 1:
@@ -638,7 +634,7 @@ class AdamW:
                 f"head adamw: eval_frac must be between 0 and 1, got {self.eval_frac!r}."
             )
 
-    def fit(self, X: np.ndarray, y: Any, judges: int | None = None) -> AdamW:
+    def fit(self, X: np.ndarray, y: np.ndarray, judges: int | None = None) -> AdamW:
         """Select the rates on the held-out rows, then train until their loss stops falling.
 
         With ``judges``, that number of first rows is held out instead of the share ``eval_frac``.
@@ -676,8 +672,8 @@ class AdamW:
         if self.stratified_eval:
             shares = np.empty(len(y))
             for label in np.unique(y):
-                own = np.flatnonzero(y[order] == label)
-                shares[own] = (np.arange(len(own)) + 0.5) / len(own)
+                of_label = np.flatnonzero(y[order] == label)
+                shares[of_label] = (np.arange(len(of_label)) + 0.5) / len(of_label)
             held[np.argsort(shares, kind="stable")[:wanted]] = True
         else:
             held[:wanted] = True
@@ -697,8 +693,8 @@ class AdamW:
         logits = self.network_.logits(rows).astype(np.float64)
         two = len(logits) == 1
         codes = (logits[0, 0] > 0).astype(int) if two else logits[:, 0].argmax(axis=0)
-        given = probabilities(logits)[:, 0].T
-        return self.classes_[codes], np.hstack([1 - given, given]) if two else given
+        chances = probabilities(logits)[:, 0].T
+        return self.classes_[codes], np.hstack([1 - chances, chances]) if two else chances
 
     def _scale(self, X: np.ndarray, train: np.ndarray) -> None:
         mean = _sums(X, train) / len(train)
@@ -757,10 +753,10 @@ def _coded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.unique(y, return_inverse=True)
     labels = y.tolist()
     classes = sorted(set(labels))
-    place = {label: code for code, label in enumerate(classes)}
-    known = np.empty(len(classes), dtype=object)
-    known[:] = classes
-    return known, np.fromiter(map(place.__getitem__, labels), np.intp, len(labels))
+    codes = {label: code for code, label in enumerate(classes)}
+    ordered = np.empty(len(classes), dtype=object)
+    ordered[:] = classes
+    return ordered, np.fromiter(map(codes.__getitem__, labels), np.intp, len(labels))
 
 
 def _steps(curves: dict[str, list[float]]) -> list[dict[str, Any]]:

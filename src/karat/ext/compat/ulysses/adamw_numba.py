@@ -142,10 +142,10 @@ def denormalize(back, normal, out, slope, to_gain, to_shift):
     for i in range(rows):
         for j in range(columns):
             # without a branch, so that it is vectorized
-            kept = back[i, j] if out[i, j] > F(0) else F(0)
-            back[i, j] = kept
-            to_shift[j] += kept
-            to_gain[j] += kept * normal[i, j]
+            passed = back[i, j] if out[i, j] > F(0) else F(0)
+            back[i, j] = passed
+            to_shift[j] += passed
+            to_gain[j] += passed * normal[i, j]
     per = F(1) / F(rows)
     for i in range(rows):
         for j in range(columns):

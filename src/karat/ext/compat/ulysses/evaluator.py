@@ -40,8 +40,10 @@ from karat.errors import (
     Unavailable,
     did_you_mean,
 )
+from karat.execution.arguments import Output
 from karat.execution.evaluation import evaluate
-from karat.execution.runner import Stopped, choose_progress
+from karat.execution.progress import choose_progress
+from karat.execution.session import Stopped
 from karat.ext.compat.ulysses.adamw import MASTER, AdamW, bootstrap_seed
 from karat.ext.compat.ulysses.result_files import aggregate, frame
 from karat.models.model import Model, StatelessEncoder
@@ -56,6 +58,10 @@ SUITE = "ulysses"
 FLAGS = ("stratified_eval", "restore_best", "train_metric")
 #: the number of seeds of a run
 SEEDS = 2**31 - 1
+Encode = Callable[[list[str]], Any]
+SPLITS = ("all", "train", "eval", "test")
+Arguments = Mapping[str, Any] | None
+Statistics = dict[str, Any]
 
 
 class WrongArgument(DefinitionError, ValueError):
@@ -88,25 +94,27 @@ class Training:
     train_metric: bool = False
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None, alone: bool) -> Training:
+    def of(cls, arguments: Mapping[str, Any] | None, alone: bool) -> Training:
         """Return checked parameters; with ``alone``, there is one process only."""
-        given = {} if given is None else dict(given)
-        if alone and "n_processes" in given:
+        arguments = {} if arguments is None else dict(arguments)
+        if alone and "n_processes" in arguments:
             raise WrongArgument(
                 "kwargs_train: n_processes conflicts with disable_multiprocessing=True; omit one."
             )
         try:
-            made = build("kwargs_train", cls, {"n_processes": 1} | given if alone else given, {})
-            made.check()
+            training = build(
+                "kwargs_train", cls, {"n_processes": 1} | arguments if alone else arguments, {}
+            )
+            training.check()
         except DefinitionError as error:
             raise WrongArgument(*error.messages) from error
-        if str(made.device) not in ("auto", "cpu"):
+        if str(training.device) not in ("auto", "cpu"):
             warnings.warn(
-                f"device {str(made.device)!r} is ignored: heads are trained on the CPU. The "
+                f"device {str(training.device)!r} is ignored: heads are trained on the CPU. The "
                 f"device of the sentence model does not change.",
                 stacklevel=3,
             )
-        return made
+        return training
 
     def check(self) -> None:
         """Raise if a value is invalid."""
@@ -205,36 +213,36 @@ class Texts:
 
     def digest(self) -> str:
         """Return a hash of the texts."""
-        made = hashlib.sha256()
+        hashed = hashlib.sha256()
         for text in (*self.a, "", *(self.b or ())):
             encoded = text.encode("utf-8", "surrogatepass")
-            made.update(len(encoded).to_bytes(8, "little") + encoded)
-        return made.hexdigest()
+            hashed.update(len(encoded).to_bytes(8, "little") + encoded)
+        return hashed.hexdigest()
 
 
 def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
     """Return the names of the selected tasks, without duplicates."""
-    known = list(Catalog().definitions.get("suites", SUITE)["tasks"])
+    available = list(Catalog().definitions.get("suites", SUITE)["tasks"])
     if isinstance(wanted, str):
-        wanted = known if wanted == "all" else [wanted]
+        wanted = available if wanted == "all" else [wanted]
     names = tuple(dict.fromkeys(wanted))
     for name in names:
-        if name not in known:
+        if name not in available:
             raise WrongArgument(
-                f"unknown task {name!r}.{did_you_mean(str(name), known)} "
-                f"Available: {', '.join(known)}."
+                f"unknown task {name!r}.{did_you_mean(str(name), available)} "
+                f"Available: {', '.join(available)}."
             )
     if not names:
-        raise WrongArgument(f"no task given. Available: {', '.join(known)}.")
+        raise WrongArgument(f"no task given. Available: {', '.join(available)}.")
     return names
 
 
 @cache
 def task_rule(task: str) -> TaskRule:
     """Return the hidden layers and the option separator of a task."""
-    made = Catalog().task(task)
-    probe: Any = made.probe
-    loader: Any = made.dataset
+    definition = Catalog().task(task)
+    probe: Any = definition.probe
+    loader: Any = definition.dataset
     options = loader.definition.get("options") or {}
     return TaskRule(task, tuple(probe["head"].get("hidden_dims") or ()), options.get("options"))
 
@@ -248,18 +256,18 @@ def load_texts(task: str, folder: Path) -> Texts:
     rule = task_rule(task)
     loader: Any = Catalog().task(task).dataset
     definition = loader.definition
-    own = folder / next(s["folder"] for s in definition["sources"] if "folder" in s)
-    if own.is_file():
-        local = {**definition, "sources": None, "path": str(own.absolute())}
+    local_file = folder / next(s["folder"] for s in definition["sources"] if "folder" in s)
+    if local_file.is_file():
+        local = {**definition, "sources": None, "path": str(local_file.absolute())}
         data = load_dataset(task, local)
     else:
         try:
             data = replace(loader(), name=task)
         except Unavailable as error:
             raise Unavailable(
-                f"{task}: put the file into data_dir_path, as {own}. Otherwise: {error}"
+                f"{task}: put the file into data_dir_path, as {local_file}. Otherwise: {error}"
             ) from error
-        _copy_download(task, definition["sources"], own)
+        _copy_download(task, definition["sources"], local_file)
     columns = [data.items.iloc[data.mentions(name).rows].tolist() for name in data.fields]
     second = columns[1] if columns[1:] else None
     if second is not None and rule.separator is not None:
@@ -278,10 +286,7 @@ def _copy_download(task: str, sources: Sequence[Mapping[str, Any]], target: Path
         warnings.warn(f"cannot write {target} ({error.strerror}); {path} is used.", stacklevel=4)
 
 
-Encode = Callable[[list[str]], Any]
-
-
-def as_rows(values: Any, rows: int, name: str) -> np.ndarray:
+def as_rows(values: object, rows: int, name: str) -> np.ndarray:
     """Return embedded rows as a float32 matrix.
 
     >>> as_rows([[1, 2]], 1, "embed").dtype
@@ -307,10 +312,10 @@ def _columns_of(
     if separator is None:
         return [list(a), list(b)]
     options = [text.split(separator) for text in b]
-    for row, found in enumerate(options):
-        if len(found) != len(options[0]):
+    for row, cells in enumerate(options):
+        if len(cells) != len(options[0]):
             raise DataError(
-                f"row {row} has {len(found)} options but row 0 has {len(options[0])}; all "
+                f"row {row} has {len(cells)} options but row 0 has {len(options[0])}; all "
                 f'questions need the same number of options, separated by "{separator}".'
             )
     return [list(a), *map(list, zip(*options, strict=True))]
@@ -337,7 +342,7 @@ class StoredRows(StatelessEncoder):
         self.path = path
         self.digest = digest
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Sequence[str]) -> np.ndarray:
         """Return the rows of the items."""
         matrix = np.load(self.path, mmap_mode="r", allow_pickle=False)
         return np.asarray(matrix[np.asarray(items, dtype=int)])
@@ -375,7 +380,7 @@ def place(folder: Path, key: str, task: str, facts: Sequence[Any]) -> Path:
     return folder / safe_name(key) / f"{task}-{digest[:16]}.npy"
 
 
-def method_of(embed: Any) -> str:
+def method_of(embed: Callable[..., object]) -> str:
     """Return the qualified name and the bytecode of a method, to detect changes of it."""
     code = getattr(getattr(embed, "__func__", embed), "__code__", None)
     named = f"{getattr(embed, '__module__', '')}.{getattr(embed, '__qualname__', '')}"
@@ -432,12 +437,6 @@ class PerFold:
 
 
 # -- evaluation -------------------------------------------------------------------------------
-
-
-SPLITS = ("all", "train", "eval", "test")
-
-Arguments = Mapping[str, Any] | None
-Statistics = dict[str, Any]
 
 
 class UlyssesSentEval:
@@ -526,22 +525,24 @@ class UlyssesSentEval:
         """
         training = Training.of(kwargs_train, self.disable_multiprocessing)
         loaded = {task: load_texts(task, self.data_dir_path) for task in self.tasks}
-        found: dict[str, Statistics] = {}
+        statistics: dict[str, Statistics] = {}
         tables, errors = [], list[KaratError]()
         for task in self.tasks:
             texts = loaded.pop(task)
             try:
-                found[task], table = self._run(texts, training, kwargs_embed, ignore_cached)
+                statistics[task], table = self._run(texts, training, kwargs_embed, ignore_cached)
                 tables.append(table)
             except Stopped:
                 raise
             except KaratError as error:
                 errors.append(error)
-        if not found:
+        if not statistics:
             raise errors[0]
         for reason in errors:
             warnings.warn(str(reason), stacklevel=2)
-        return (found, pd.concat(tables, ignore_index=True)) if return_all_results else found
+        return (
+            (statistics, pd.concat(tables, ignore_index=True)) if return_all_results else statistics
+        )
 
     def evaluate_in_task(
         self,
@@ -556,8 +557,8 @@ class UlyssesSentEval:
         (task,) = chosen([task])
         training = Training.of(kwargs_train, self.disable_multiprocessing)
         texts = load_texts(task, self.data_dir_path)
-        found, table = self._run(texts, training, kwargs_embed, ignore_cached)
-        return (found, table) if return_all_results else found
+        statistics, table = self._run(texts, training, kwargs_embed, ignore_cached)
+        return (statistics, table) if return_all_results else statistics
 
     def embed(
         self, X_a: list[str], X_b: list[str] | None, task: str, data_split: str, **kwargs: Any
@@ -582,10 +583,10 @@ class UlyssesSentEval:
     def _encode(self, texts: list[str], arguments: Mapping[str, Any]) -> Any:
         model = self.sentence_model
         if isinstance(model, str) or not callable(getattr(model, "encode", None)):
-            found = Catalog().model(model)
-            if found.unavailable:
-                raise ContractError(found.unavailable)
-            model = found.prototype
+            resolved = Catalog().model(model)
+            if resolved.unavailable:
+                raise ContractError(resolved.unavailable)
+            model = resolved.prototype
         if not callable(getattr(model, "encode", None)):
             raise ContractError(
                 f"{type(model).__name__} has no method encode; for a vectorizer that must be "
@@ -597,15 +598,15 @@ class UlyssesSentEval:
         self, texts: Texts, arguments: Arguments, folder: Path, ignore_cached: bool
     ) -> StoredRows:
         """Return the rows of all questions, from the cache if possible."""
-        given, task = dict(arguments or {}), texts.rule.task
+        options, task = dict(arguments or {}), texts.rule.task
         path = folder / f"{task}.npy"
         if self.cache_embed_key is not None:
-            facts = [texts.digest(), repr(sorted(given.items())), method_of(type(self).embed)]
+            facts = [texts.digest(), repr(sorted(options.items())), method_of(type(self).embed)]
             path = place(self.cache_dir, self.cache_embed_key, task, facts)
             cached = None if ignore_cached else find(path, len(texts.a))
             if cached is not None:
                 return cached
-        rows = self.embed(texts.a, texts.b, task, "all", **given)
+        rows = self.embed(texts.a, texts.b, task, "all", **options)
         matrix = as_rows(rows, len(texts.a), f"{type(self).__name__}.embed")
         try:
             return store(path, matrix)
@@ -635,9 +636,8 @@ class UlyssesSentEval:
                     Suite(SUITE, (_exact_task(data, head, training),)),
                     seed=training.seed,
                     workers=workers,
-                    output=self.runs_dir or folder / "runs",
+                    output=Output(self.runs_dir or folder / "runs", cache=False),
                     resume=self.runs_dir is not None,
-                    cache=False,
                     progress=choose_progress(quiet=not training.show_progress_bar),
                 )
             _check_run(run, rule.task)
@@ -690,15 +690,17 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
             self.fitted_.fit([text for column in texts for text in column])
         if not hasattr(self, "fitted_"):
             raise WrongArgument('the vectorizer is not fitted; call embed with "train" first.')
-        given = _accepted(self.fitted_.transform, kwargs)
-        return self._composed(X_a, X_b, task, lambda texts: self.fitted_.transform(texts, **given))
+        options = _accepted(self.fitted_.transform, kwargs)
+        return self._composed(
+            X_a, X_b, task, lambda texts: self.fitted_.transform(texts, **options)
+        )
 
 
 def _absolute(path: str | Path) -> Path:
     return Path(os.path.expandvars(path)).expanduser().absolute()
 
 
-def _accepted(method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(method: Callable[..., object], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that a method accepts; warn about the others."""
     names, has_any = accepts(method)
     unknown = [] if has_any else [name for name in arguments if name not in names]

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -38,10 +38,32 @@ from karat.results.run import Run
 from karat.results.tables import FINAL_EPOCH
 from karat.stats.paired_tests import corrected_variance, fold_ratio
 
+if TYPE_CHECKING:
+    from karat.results.run import Runs
+
 #: tolerance, relative to the range of the values, below which a resampled mean is the mean
 TIE = 1e-9
 
 Bounds = tuple[np.ndarray, np.ndarray]
+#: the metric of Ulysses SentEval tasks
+ASKED = "above_chance"
+CURVES = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
+#: the curve of the option ``train_metric``, which the original does not have
+TRAIN_CURVE = "metric_per_epoch_train"
+TESTS = {"logloss": "loss_test", ASKED: "metric_test"}
+METRICS = (*CURVES, *TESTS.values())
+ALL_METRICS = (*CURVES, TRAIN_CURVE, *TESTS.values())
+FOLD = ["kfold_repetition", "kfold_partition"]
+KEYS = ["task", *FOLD, "train_epoch", "metric"]
+LOOKS = f"a CSV file with the columns {', '.join((*KEYS, 'value'))}, or its aggregates as JSON"
+#: the metrics in the summary of a task
+REPORTED = (ASKED, "mcc", "f1_macro", "acc", "logloss")
+#: the group of all tasks
+ALL = "all"
+OURS = {theirs: ours for ours, theirs in TESTS.items()}
+Aggregates = dict[str, dict[str, Any]]
+FORM = "an index, a text (or two), and the label last"
+OWN = ("options", "index", "empty", "together")
 
 
 @dataclass(frozen=True)
@@ -81,7 +103,7 @@ def describe_columns(
     """
     there = ~np.isnan(table)
     counts = there.sum(axis=0)
-    made = np.full((4, table.shape[1]), np.nan)
+    statistics = np.full((4, table.shape[1]), np.nan)
     for count in np.unique(counts[counts > 0]):
         columns = np.flatnonzero(counts == count)
         values = np.stack([table[there[:, i], i] for i in columns], axis=1)
@@ -89,8 +111,12 @@ def describe_columns(
         pair = np.stack(bootstrap(values, seed, how.confidence, how.times, how.faithful))
         if not how.faithful:
             pair = np.clip(np.where(np.isnan(pair), mean, pair), *limits)
-        made[:, columns] = mean, _spread(values), *pair
-    return {"avg": made[0], "std": made[1], **how.named("ci", (made[2], made[3]))}
+        statistics[:, columns] = mean, _spread(values), *pair
+    return {
+        "avg": statistics[0],
+        "std": statistics[1],
+        **how.named("ci", (statistics[2], statistics[3])),
+    }
 
 
 def _spread(values: np.ndarray) -> np.ndarray:
@@ -151,11 +177,11 @@ def _means_as_summed(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
 def _quantile(ordered: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Return a quantile of each sorted row, by linear interpolation."""
     last = ordered.shape[1] - 1
-    place = np.nan_to_num(shares) * last
-    left = np.minimum(place.astype(int), max(last - 1, 0))
+    positions = np.nan_to_num(shares) * last
+    below = np.minimum(positions.astype(int), max(last - 1, 0))
     rows = np.arange(len(ordered))
-    low, high = ordered[rows, left], ordered[rows, np.minimum(left + 1, last)]
-    return np.where(np.isnan(shares), np.nan, low + (place - left) * (high - low))
+    low, high = ordered[rows, below], ordered[rows, np.minimum(below + 1, last)]
+    return np.where(np.isnan(shares), np.nan, low + (positions - below) * (high - low))
 
 
 # Tasks are fixed; the folds of each vary independently.
@@ -190,8 +216,8 @@ def pooled_corrected(
         ]
     )
     freedom = np.array([[len(values) - 1] for values in tasks])
-    whole, each = variances.sum(axis=0), (variances**2 / freedom).sum(axis=0)
-    degrees = np.where(each > 0, whole**2 / np.where(each > 0, each, 1), 1)
+    whole, weighted = variances.sum(axis=0), (variances**2 / freedom).sum(axis=0)
+    degrees = np.where(weighted > 0, whole**2 / np.where(weighted > 0, weighted, 1), 1)
     half = scipy.special.stdtrit(degrees, (1 + confidence) / 2) * np.sqrt(whole) / len(tasks)
     return mean - half, mean + half
 
@@ -216,27 +242,7 @@ def pooled_bootstrap(
 # -- files ------------------------------------------------------------------------------------
 
 
-#: the metric of Ulysses SentEval tasks
-ASKED = "above_chance"
-CURVES = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
-#: the curve of the option ``train_metric``, which the original does not have
-TRAIN_CURVE = "metric_per_epoch_train"
-TESTS = {"logloss": "loss_test", ASKED: "metric_test"}
-METRICS = (*CURVES, *TESTS.values())
-ALL_METRICS = (*CURVES, TRAIN_CURVE, *TESTS.values())
-FOLD = ["kfold_repetition", "kfold_partition"]
-KEYS = ["task", *FOLD, "train_epoch", "metric"]
-LOOKS = f"a CSV file with the columns {', '.join((*KEYS, 'value'))}, or its aggregates as JSON"
-#: the metrics in the summary of a task
-REPORTED = (ASKED, "mcc", "f1_macro", "acc", "logloss")
-#: the group of all tasks
-ALL = "all"
-OURS = {theirs: ours for ours, theirs in TESTS.items()}
-
-Aggregates = dict[str, dict[str, Any]]
-
-
-def frame(runs: Any) -> pd.DataFrame:
+def frame(runs: Runs) -> pd.DataFrame:
     """Return all scores of one model's runs, or of a tidy table, in the original's columns.
 
     Repetitions, partitions and epochs start at 1; test scores have the epoch -1. The task
@@ -247,7 +253,7 @@ def frame(runs: Any) -> pd.DataFrame:
     final = (scores["epoch"] == FINAL_EPOCH) & scores["metric"].isin(TESTS)
     curves = (scores["epoch"] != FINAL_EPOCH) & scores["metric"].isin((*CURVES, TRAIN_CURVE))
     part = numbered(scores[(final | curves) & scores["task"].isin(names)])
-    made = pd.DataFrame(
+    renamed = pd.DataFrame(
         {
             "task": pd.Categorical(part["task"].map(names), list(names.values())),
             **{name: part[name].to_numpy() for name in FOLD},
@@ -256,10 +262,10 @@ def frame(runs: Any) -> pd.DataFrame:
             "value": part["value"].to_numpy(dtype=float),
         }
     )
-    made = made.sort_values(["task", "metric", *FOLD, "train_epoch"], ignore_index=True)
-    made = made.astype({"task": str, "metric": str})
-    _check(made)
-    return made
+    renamed = renamed.sort_values(["task", "metric", *FOLD, "train_epoch"], ignore_index=True)
+    renamed = renamed.astype({"task": str, "metric": str})
+    _check(renamed)
+    return renamed
 
 
 def aggregate(
@@ -280,10 +286,10 @@ def aggregate(
     """
     _check(frame)
     how = Resampling(confidence, resamples, faithful)
-    found: Aggregates = {}
+    by_task: Aggregates = {}
     for task, part in frame.groupby("task", sort=False):
         seeds = metric_seeds(part["kfold_repetition"].max(), seed)
-        own: dict[str, Any] = {}
+        of_task: dict[str, Any] = {}
         statistics: dict[str, Any]
         present = set(part["metric"])
         for metric in (name for name in ALL_METRICS if name in METRICS or name in present):
@@ -294,9 +300,9 @@ def aggregate(
             statistics = describe_columns(table.to_numpy(dtype=float), seeds[metric], how, limits)
             if metric in TESTS.values():
                 statistics = {k: float(v[0]) if len(v) else math.nan for k, v in statistics.items()}
-            own |= {f"{name}_{metric}": value for name, value in statistics.items()}
-        found[str(task)] = own
-    return found
+            of_task |= {f"{name}_{metric}": value for name, value in statistics.items()}
+        by_task[str(task)] = of_task
+    return by_task
 
 
 def metric_seeds(repetitions: int, seed: int | None = None) -> dict[str, int]:
@@ -340,12 +346,12 @@ def numbered(scores: pd.DataFrame) -> pd.DataFrame:
     """Return scores with repetitions and partitions from 1, given consecutive folds."""
     repeat, fold = scores["repeat"].astype(int), scores["fold"].astype(int)
     # the first fold of a later repetition gives the number of folds per repetition
-    each = (fold // repeat.where(repeat > 0)).groupby(scores["task"]).transform("min")
-    before = (repeat * each.fillna(0)).astype(int)
+    per_repetition = (fold // repeat.where(repeat > 0)).groupby(scores["task"]).transform("min")
+    before = (repeat * per_repetition.fillna(0)).astype(int)
     return scores.assign(kfold_repetition=repeat + 1, kfold_partition=fold - before + 1)
 
 
-def summary(runs: Any, *, confidence: float = 0.99, resamples: int = 10_000) -> pd.DataFrame:
+def summary(runs: Runs, *, confidence: float = 0.99, resamples: int = 10_000) -> pd.DataFrame:
     """Return a row per model, task and metric, and rows for the means of groups and of all tasks.
 
     ``ci`` is the interval of Ulysses SentEval, ``nb`` the one of Nadeau and Bengio, which accounts
@@ -363,7 +369,7 @@ def summary(runs: Any, *, confidence: float = 0.99, resamples: int = 10_000) -> 
     return pd.DataFrame(rows)
 
 
-def senteval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+def senteval_tables(runs: Runs) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield the files of Ulysses SentEval (one folder per model if several) and a summary."""
     models = list(_models(runs))
     for name, model in zip(safe_names(m.name for m in models), models, strict=True):
@@ -377,10 +383,13 @@ def senteval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 def _json(aggregates: Aggregates) -> str:
     def plain(value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            return [plain(each) for each in value.tolist()]
+            return [plain(member) for member in value.tolist()]
         return value if math.isfinite(value) else None
 
-    named = {task: {k: plain(v) for k, v in own.items()} for task, own in aggregates.items()}
+    named = {
+        task: {k: plain(v) for k, v in statistics.items()}
+        for task, statistics in aggregates.items()
+    }
     return json.dumps(named, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -406,7 +415,7 @@ class _Model:
             yield labels, table[[metric for metric in REPORTED if metric in table]]
 
 
-def _models(runs: Any) -> Iterator[_Model]:
+def _models(runs: Runs) -> Iterator[_Model]:
     """Yield the models of runs, or of a tidy table, with a task scored above chance."""
     if isinstance(runs, pd.DataFrame):
         tables = exported_scores(runs).groupby("model", sort=False)
@@ -441,9 +450,11 @@ def _of_tasks(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
                 continue
             # metrics that the original lacks use the seed of its metric
             seed, limits = seeds[TESTS.get(metric, TESTS[ASKED])], get_metric(metric).range
-            made = describe_columns(values, seed, how, limits)
+            statistics = describe_columns(values, seed, how, limits)
             pair = corrected(values, partitions, how.confidence)
-            yield _row({**labels, "metric": metric}, made, how.named("nb", _clipped(pair, limits)))
+            yield _row(
+                {**labels, "metric": metric}, statistics, how.named("nb", _clipped(pair, limits))
+            )
 
 
 def _of_groups(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
@@ -460,18 +471,18 @@ def _of_groups(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
         pair = pooled_corrected(tables, parts_of, how.confidence)
         means = np.array([values.mean(axis=0) for values in tables])
         drawn = pooled_bootstrap(named, MASTER, how.confidence, how.times)
-        made = {"avg": means.mean(axis=0), "std": _spread(means), **how.named("ci", drawn)}
+        statistics = {"avg": means.mean(axis=0), "std": _spread(means), **how.named("ci", drawn)}
         count = f"{len(tasks)} task{'s' if len(tasks) > 1 else ''}"
         labels = {"task": count, "group": group, "metric": ASKED}
         labels["mode"] = modes[0] if len(set(modes)) == 1 else ""
-        yield _row(labels, made, how.named("nb", _clipped(pair, get_metric(ASKED).range)))
+        yield _row(labels, statistics, how.named("nb", _clipped(pair, get_metric(ASKED).range)))
 
 
 def _row(
-    labels: dict[str, str], made: dict[str, np.ndarray], corrected: dict[str, np.ndarray]
+    labels: dict[str, str], statistics: dict[str, np.ndarray], corrected: dict[str, np.ndarray]
 ) -> dict[str, Any]:
-    values = {"mean": made["avg"], "std": made["std"]}
-    values |= {name: value for name, value in made.items() if name not in ("avg", "std")}
+    values = {"mean": statistics["avg"], "std": statistics["std"]}
+    values |= {name: value for name, value in statistics.items() if name not in ("avg", "std")}
     numbers = {name: float(value[0]) for name, value in (values | corrected).items()}
     first = {name: labels[name] for name in ("task", "group", "metric")}
     return {**first, **numbers, "mode": labels["mode"]}
@@ -501,16 +512,16 @@ def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
             log.note(f"{sample.path.name}: skipped, the frame in the same folder has more detail.")
         else:
             model = log.model or folder_name([sample.path])
-            found = ModelResults("ulysses", model, "ulysses", [sample.path])
+            results = ModelResults("ulysses", model, "ulysses", [sample.path])
             try:
-                (_add_frame if sample.shape == "csv" else _add_means)(found, sample, log)
+                (_add_frame if sample.shape == "csv" else _add_means)(results, sample, log)
             except KaratError as error:
                 log.problems.append(str(error))
             else:
-                yield found
+                yield results
 
 
-def _add_frame(found: ModelResults, sample: Sample, log: ImportLog) -> None:
+def _add_frame(results: ModelResults, sample: Sample, log: ImportLog) -> None:
     table = list(rows(sample))
     parts: dict[str, int] = {}
     for row in table:
@@ -524,25 +535,25 @@ def _add_frame(found: ModelResults, sample: Sample, log: ImportLog) -> None:
             continue
         repeat = row.whole("kfold_repetition", 1) - 1
         fold = repeat * parts[task] + row.whole("kfold_partition", 1) - 1
-        found.tasks.setdefault(task, _task_facts(task))
-        job = found.job(task, fold, repeat)
+        results.tasks.setdefault(task, _task_facts(task))
+        job = results.job(task, fold, repeat)
         final = row.text("train_epoch") == str(FINAL_EPOCH)
         epoch = FINAL_EPOCH if final else row.whole("train_epoch", 1)
         if metric in OURS and final:
-            found.put(job, OURS[metric], row.number("value"))
+            results.put(job, OURS[metric], row.number("value"))
         else:
             step = {"epoch": epoch, "metric": metric, "value": row.number("value")}
             job.history.append(step)
     log.skipped(sample.path, unknown)
 
 
-def _add_means(found: ModelResults, sample: Sample, log: ImportLog) -> None:
+def _add_means(results: ModelResults, sample: Sample, log: ImportLog) -> None:
     log.note(f"{sample.path.name}: means over all folds, imported as one fold.")
     for task, part in sample.content.items():
-        found.tasks[task] = _task_facts(task)
+        results.tasks[task] = _task_facts(task)
         for theirs, ours in OURS.items():
             try:
-                found.put(found.job(task), ours, number(part.get(f"avg_{theirs}")))
+                results.put(results.job(task), ours, number(part.get(f"avg_{theirs}")))
             except (TypeError, ValueError) as error:
                 raise DataError(
                     f"{sample.path}: avg_{theirs} of {task} must be a number."
@@ -552,10 +563,6 @@ def _add_means(found: ModelResults, sample: Sample, log: ImportLog) -> None:
 def _task_facts(task: str) -> dict[str, str]:
     kind = f"ulysses-{task[0]}" if task[:1] in ("F", "G", "T") else "ulysses"
     return {"dataset": task, "metric": OURS["metric_test"], "kind": kind}
-
-
-FORM = "an index, a text (or two), and the label last"
-OWN = ("options", "index", "empty", "together")
 
 
 @reader("senteval")
@@ -622,11 +629,11 @@ def _columns(frame: pd.DataFrame, spec: DataSpec, path: Path) -> tuple[list[str]
 
 def _has_index(frame: pd.DataFrame, spec: DataSpec, path: Path) -> bool:
     """Return whether the first column is an index; raise an error if it looks like a text."""
-    given = spec.options.get("index")
-    if given is not None and not isinstance(given, bool):
-        raise DefinitionError(f'{spec.name}: "index" must be true or false, got {given!r}.')
-    if given is not None:
-        return given
+    option = spec.options.get("index")
+    if option is not None and not isinstance(option, bool):
+        raise DefinitionError(f'{spec.name}: "index" must be true or false, got {option!r}.')
+    if option is not None:
+        return option
     name, first = str(frame.columns[0]), frame.iloc[:, 0]
     plausible = name.startswith("Unnamed: ") or pd.api.types.is_integer_dtype(first)
     if not plausible and not spec.fields and frame.shape[1] > 2:
@@ -669,13 +676,13 @@ def _with_options(
     question, joined = texts
     choices = [str(cell).split(separator) for cell in frame[joined]]
     count = len(choices[0])
-    for row, found in enumerate(choices):
-        if len(found) != count:
+    for row, options in enumerate(choices):
+        if len(options) != count:
             raise DataError(
-                f'{path}, row {row}: "{joined}" has {len(found)} options, row 0 has {count}; all '
+                f'{path}, row {row}: "{joined}" has {len(options)} options, row 0 has {count}; all '
                 f'rows must have the same number, separated by "{separator}".'
             )
-        if not all(map(str.strip, found)):
+        if not all(map(str.strip, options)):
             raise DataError(f'{path}, row {row}: an option in "{joined}" is empty.')
     if count == 1:
         raise DataError(f'{path}: no row has the separator "{separator}" in "{joined}".')

@@ -1,1 +1,0 @@
-"""Models that need an outside library, one module per library or kind of library."""
