@@ -108,7 +108,7 @@ def test_rescore_reports_damage_and_continues(made, cli, tmp_path):
     code, out, err = cli("rescore", tmp_path / "in", "-o", tmp_path / "out")
     assert code == 1
     assert f"{path}, line 2" in " ".join(out.split())
-    assert out.count("0 differ") == 1 and out.count("1 file could not be used") == 1
+    assert out.count("0 differ") == 1 and "1 file could not be used" in " ".join(out.split())
     assert len(list((tmp_path / "out").iterdir())) == 2
     assert "Traceback" not in err
 

@@ -926,13 +926,8 @@ def leaderboard(
             _add_mean_scores(frame, mean_scores(cells, groups, chosen))
     further = _add_further_metrics(frame, gathered, chosen, headings) if by is None else {}
     frame.index.names = [by or GROUP, "model"]
-    facts = _facts(gathered, cells, compared, headings)
-    facts |= {
-        "by": by,
-        "normalize": requested.normalize,
-        "anchor": requested.anchor,
-        "further": further,
-    }
+    facts = _facts(gathered, cells, compared, headings) | {"by": by, "further": further}
+    facts |= {"normalize": requested.normalize, "anchor": requested.anchor}
     facts |= {"groups": groups, "boards": boards, "positive": _positive(gathered, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts |= {"separation": separations(compared, by, groups, tests), "eliminated": eliminated}

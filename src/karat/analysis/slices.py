@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -506,15 +506,7 @@ def _sliced(
     """Return the tested slices of a task as rows, and note how they were chosen."""
     if task_items.texts is None and by == AUTO:
         notes += without_texts([task_items])
-    elif task_items.texts is not None:
-        has_text = task_items.table["key"].isin(task_items.texts.index)
-        if not has_text.all():
-            notes.append(
-                f"{task_items.task}: {has_text.sum():,} of {len(has_text):,} items are stored."
-            )
-        task_items = TaskItems(
-            task_items.task, task_items.loss, task_items.table[has_text], task_items.texts
-        )
+    task_items = _stored_items(task_items, notes)
     table = task_items.table
     values = table["first_loss"].to_numpy(dtype=float)
     values = values - table["second_loss"].to_numpy(dtype=float) if paired else values
@@ -539,6 +531,18 @@ def _sliced(
         units = None if pair[0].feature == (cluster or GROUP) else clusters
         tested += estimate_slices(values, [pair], test, paired, units)
     return [_row(task_items, piece, table[test & piece.slice.inside], paired) for piece in tested]
+
+
+def _stored_items(task_items: TaskItems, notes: list[str]) -> TaskItems:
+    """Return the items whose texts are stored, and note how many; without any texts, all."""
+    table, texts = task_items.table, task_items.texts
+    if texts is None:
+        return task_items
+    has_text = table["key"].isin(texts.index)
+    if not has_text.all():
+        stored = f"{has_text.sum():,} of {len(has_text):,} items are stored."
+        notes.append(f"{task_items.task}: {stored}")
+    return replace(task_items, table=table[has_text])
 
 
 def _clusters(task_items: TaskItems, cluster: str, notes: list[str]) -> np.ndarray | None:

@@ -470,11 +470,9 @@ def make_details(
     if omitted:
         pairs = count(omitted, "pair")
         cut.append(f"Predictions of {pairs} of model and task are left out (best models first).")
-    ordered = {
-        str(t): sorted(details[t], key=lambda model_detail: model_detail["model"])
-        for t in sorted(details)
-    }
-    return ordered, cut
+    for entries in details.values():
+        entries.sort(key=lambda of_model: of_model["model"])
+    return {str(task): details[task] for task in sorted(details)}, cut
 
 
 def _size(run: Run, record: dict[str, Any]) -> int | None:

@@ -700,29 +700,22 @@ def gate(
     """
     check_margin(margin)
     stored = _stored_runs(baseline)
-    chosen = _chosen_tasks(
-        [t["name"] for stored_run in stored for t in stored_run.about["tasks"]], tasks
-    )
+    chosen = _chosen_tasks([t["name"] for old in stored for t in old.about["tasks"]], tasks)
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
     if cluster:
-        check_cluster_column(
-            cluster, [(name, stored_run, name) for name in chosen for stored_run in stored]
-        )
+        check_cluster_column(cluster, [(name, old, name) for name in chosen for old in stored])
     how = run or NewRuns()
     if _is_stored(new, how.define):
         if how.suite is not None:
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh, base = _paired_models((new, _stored_runs(new)), (baseline, stored), model)
         return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
-    if model is not None and model not in (
-        known := sorted({base_run.model for base_run in stored})
-    ):
-        raise DefinitionError(f'{baseline} has no run of "{model}".{did_you_mean(model, known)}')
+    models = sorted({old.model for old in stored})
+    if model is not None and model not in models:
+        raise DefinitionError(f'{baseline} has no run of "{model}".{did_you_mean(model, models)}')
     base = _one_model(stored, model or str(new), baseline)
-    scored = _scored_tasks(
-        [Side(base_run, base_run.folder.name, base_run.model) for base_run in base]
-    )
+    scored = _scored_tasks([Side(old, old.folder.name, old.model) for old in base])
     wanted = [name for name in chosen if name in scored]
     if not wanted:
         raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
