@@ -43,9 +43,9 @@ from karat.ext.decide.gate_noise import (
     FitDesign,
     FoldNoise,
     Noise,
-    differences,
     fold_noise,
     item_noises,
+    run_differences,
 )
 from karat.ext.decide.power import (
     Z_LEVEL,
@@ -304,7 +304,7 @@ class _TaskNoise:
         """The share of items that two runs do not both answer correctly, or both wrongly."""
         if self.gains is None or len(self.gains) < 2 or not self.units[2]:
             return math.nan
-        return float(np.mean(differences(self.gains[:, 0]) != 0))
+        return float(np.mean(run_differences(self.gains[:, 0]) != 0))
 
 
 def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
