@@ -58,8 +58,22 @@ NEEDS_MORE = {
 #: tests of all pairs, and their names
 TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
 COLUMNS = (
-    *("first", "second", "tasks", "difference", "difference_low", "difference_high", "p", "test"),
-    *("p_wilcoxon", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
+    "first",
+    "second",
+    "tasks",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p",
+    "test",
+    "p_wilcoxon",
+    "p_holm",
+    "p_bh",
+    "wins",
+    "ties",
+    "losses",
+    "rank_biserial",
+    "superiority",
 )
 
 
@@ -199,10 +213,10 @@ def _all_pairs(frame: pd.DataFrame, mean: np.ndarray, separation: Separation) ->
     if len(frame) < 2:
         raise DataError(f"a comparison needs at least 2 models, got {len(frame)}.")
     models = [str(name) for name in frame.index]
-    found = compare_models(frame.to_numpy(), mean, separation)
-    pairs = _pairs(frame.to_numpy(), found)
+    many = compare_models(frame.to_numpy(), mean, separation)
+    pairs = _pairs(frame.to_numpy(), many)
     named = {name: np.array(models, dtype=object)[pairs[name]] for name in ("first", "second")}
-    return AllPairs(models, frame, found, pairs.assign(**named), why=separation.why)
+    return AllPairs(models, frame, many, pairs.assign(**named), why=separation.why)
 
 
 def compare_models(
@@ -354,53 +368,55 @@ def compare_all(
     >>> found = karat.compare_all("results")  # doctest: +SKIP
     >>> found.cliques  # doctest: +SKIP
     """
-    given = cluster_scores(gather_scores(runs, pool), cluster)
-    chosen = given.metrics
+    gathered = cluster_scores(gather_scores(runs, pool), cluster)
+    chosen = gathered.metrics
     if metric is not None:
-        rows = given.scores
+        rows = gathered.scores
         name = recorded_metric(metric, rows["metric"])
         chosen = choose_metric(name, rows["task"][rows["metric"] == name], rows["metric"])
-    cells = make_cells(given, chosen)
+    cells = make_cells(gathered, chosen)
     notes: list[str] = []
     if models:
         cells = _named(cells, models)
-    cells = _largest_group(given, cells, notes)
+    cells = _largest_group(gathered, cells, notes)
     compared = apply_missing_rule(cells, RULES[0]).by_name()
     few = _takes_few(compared.takes, cells.models)
     if few.any():
         names = ", ".join(np.array(cells.models, dtype=object)[few])
         notes.append(f"Left out for too few tasks: {names}.")
     values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=compared.tasks)[~few]
-    tests = TaskTests(given, chosen)
+    tests = TaskTests(gathered, chosen)
     tested = separate_models(compared, tests, test)
     separation = replace(tested, p=tested.p[np.ix_(~few, ~few)])
     mean = mean_ranks(rank_each(compared.values, compared.takes))[~few]
-    found = _all_pairs(values.dropna(axis=1, how="all"), mean, separation)
+    all_pairs = _all_pairs(values.dropna(axis=1, how="all"), mean, separation)
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
-    notes += [*_missing_notes(found), *_unit_notes(tests)]
-    pairs = _count_failed(found, compared, ~few)
-    return replace(found, pairs=pairs, notes=notes)
+    notes += [*_missing_notes(all_pairs), *_unit_notes(tests)]
+    pairs = _count_failed(all_pairs, compared, ~few)
+    return replace(all_pairs, pairs=pairs, notes=notes)
 
 
-def _missing_notes(found: AllPairs) -> list[str]:
-    missing = int(found.values.isna().to_numpy().sum())
+def _missing_notes(all_pairs: AllPairs) -> list[str]:
+    missing = int(all_pairs.values.isna().to_numpy().sum())
     if not missing:
         return []
     return [
-        f"{missing} of {found.values.size} scores are missing: a pair is tested on the tasks "
-        f"that both have; {found.many.omnibus} tests all models with those that each task has."
+        f"{missing} of {all_pairs.values.size} scores are missing: a pair is tested on the tasks "
+        f"that both have; {all_pairs.many.omnibus} tests all models with those that each task has."
     ]
 
 
 def _unit_notes(tests: TaskTests) -> list[str]:
     """Return what the unit of the tests on items was, if any were made."""
-    on_items = {task: (own.clusters, own.items) for task, own in tests.made.items() if own.items}
+    on_items = {
+        task: (test.clusters, test.items) for task, test in tests.made.items() if test.items
+    }
     return unit_notes(on_items, tests.given.cluster)
 
 
-def _largest_group(given: Gathered, cells: Cells, notes: list[str]) -> Cells:
+def _largest_group(gathered: Gathered, cells: Cells, notes: list[str]) -> Cells:
     """Return the models that can be compared with each other, and note the other groups."""
-    first, *others = connected(given, cells).values()
+    first, *others = connected(gathered, cells).values()
     for group in others:
         names = [cells.models[m] for m in group.models]
         how = f", such as -a {names[0]} -b {names[1]}" if len(names) > 1 else ""
@@ -463,30 +479,43 @@ def _named(cells: Cells, models: Sequence[str]) -> Cells:
     places: dict[int, None] = {}
     for name in models:
         starts = (f"{name}{DOT}", f"{name} (")
-        own = [m for m, each in enumerate(cells.models) if each == name or each.startswith(starts)]
-        if not own:
+        numbers = [
+            m for m, model in enumerate(cells.models) if model == name or model.startswith(starts)
+        ]
+        if not numbers:
             raise DefinitionError(unknown_model(name, cells.models, "the runs have"))
-        places |= dict.fromkeys([cells.models.index(name)] if name in cells.models else own)
+        places |= dict.fromkeys([cells.models.index(name)] if name in cells.models else numbers)
     return cells.only(range(len(cells.tasks)), list(places))
 
 
 # -- all pairs ------------------------------------------------------------------------------
 
 
-def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
+def _pairs(values: np.ndarray, many: ManyModels) -> pd.DataFrame:
     """Return a row per pair, as indices of the models, the better ranked first."""
     parts = []
-    for one, other, apart in paired_blocks(values[found.order]):
-        first, second = found.order[one], found.order[other]
+    for one, other, apart in paired_blocks(values[many.order]):
+        first, second = many.order[one], many.order[other]
         tested = wilcoxon(apart)
         low, high = _bounds(apart)
         signs = [(apart > 0).sum(axis=1), (apart == 0).sum(axis=1), (apart < 0).sum(axis=1)]
-        p = found.pairs[first, second]
+        p = many.pairs[first, second]
         raw = np.where(tested.tasks < FEWEST_BLOCKS, np.nan, tested.p)
         columns = (
-            *(first, second, tested.tasks, found.difference[first, second], low, high),
-            *(p, np.where(np.isnan(p), "", found.test), raw, raw, raw),
-            *(*signs, tested.effect, superiority(apart)),
+            first,
+            second,
+            tested.tasks,
+            many.difference[first, second],
+            low,
+            high,
+            p,
+            np.where(np.isnan(p), "", many.test),
+            raw,
+            raw,
+            raw,
+            *signs,
+            tested.effect,
+            superiority(apart),
         )
         parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     table = pd.concat(parts, ignore_index=True)
@@ -495,23 +524,23 @@ def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
     return table.assign(p_holm=holm(raw), p_bh=benjamini_hochberg(raw))
 
 
-def _count_failed(found: AllPairs, compared: RankedScores, shown: np.ndarray) -> pd.DataFrame:
+def _count_failed(all_pairs: AllPairs, compared: RankedScores, tested: np.ndarray) -> pd.DataFrame:
     """Return the pairs with the tasks that one of the two failed apart from the common ones."""
     failed = [np.isnan(table).all(axis=1) for table in compared.values]
-    failures = (np.array(failed).T & compared.takes)[shown]
-    takes = compared.takes[shown]
-    place = {name: m for m, name in enumerate(found.models)}
-    pairs = zip(found.pairs["first"], found.pairs["second"], strict=True)
+    failures = (np.array(failed).T & compared.takes)[tested]
+    takes = compared.takes[tested]
+    number_of = {name: m for m, name in enumerate(all_pairs.models)}
+    pairs = zip(all_pairs.pairs["first"], all_pairs.pairs["second"], strict=True)
     counts = []
-    for one, other in ((place[first], place[second]) for first, second in pairs):
+    for one, other in ((number_of[first], number_of[second]) for first, second in pairs):
         counts.append(int(((failures[one] | failures[other]) & takes[one] & takes[other]).sum()))
-    tasks = found.pairs["tasks"] - np.array(counts, dtype=int)
-    return found.pairs.assign(tasks=tasks, failed=counts)
+    tasks = all_pairs.pairs["tasks"] - np.array(counts, dtype=int)
+    return all_pairs.pairs.assign(tasks=tasks, failed=counts)
 
 
 def _bounds(apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the t interval of each pair's mean difference; NaN for fewer than two tasks."""
-    found = corrected_t(apart, 0.0, CONFIDENCE)
-    same = (found.folds > 1) & np.isnan(found.error)
-    half = np.where(same, 0.0, found.high - found.mean)
-    return found.mean - half, found.mean + half
+    means = corrected_t(apart, 0.0, CONFIDENCE)
+    same = (means.folds > 1) & np.isnan(means.error)
+    half = np.where(same, 0.0, means.high - means.mean)
+    return means.mean - half, means.mean + half

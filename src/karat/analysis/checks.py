@@ -62,6 +62,41 @@ LEVELS = ("error", "warning", "note")
 UNINFORMED = {"random", "dummy", "constantpredictor", "constantpredictor_enc"}
 #: metrics that are the share of correct answers
 SHARES = {"acc", "f1_micro"}
+#: scores of answers that do not depend on the item
+CHANCE = dict.fromkeys(("mcc", "kappa", "r2", "pearson", "spearman", "kendall", "ari", "ami"), 0.0)
+#: confidence of intervals, and power with which a true difference is detected
+CONFIDENCE, POWER = 0.95, 0.8
+#: share of test rows that also occur in training, from which it is reported
+LEAKED = 0.01
+#: score of a single column from which it predicts the target
+GIVEN_AWAY = 0.95
+#: share of the largest class from which a constant prediction looks good
+LOPSIDED = 0.8
+#: metrics that weight all rows equally, whatever their class
+HIDING = {"acc", "f1_micro", "f1_weighted"}
+#: probes that do not train on the training rows
+UNTRAINED = {"similarity", "analogy", "nearest", "same-class", "duplicates"}
+#: the encoder of raw features, by modality, which others should beat
+RAW = {
+    "table": "onehot",
+    "text": "tfidf",
+    "column": "column-statistics",
+    "frame": "column-statistics",
+}
+#: share of items with the vector of another item, from which it is reported
+COLLAPSED = 0.05
+#: coverage below which a score is not about the task as a whole
+LOW_COVERAGE = 0.9
+#: number of tasks in a message
+MOST_TASKS = 3
+#: ratio of the largest to the smallest norm from which it is reported
+UNLIKE = 1_000
+#: distance to the best possible value, relative to the metric's range, that counts as there
+CEILING = 0.02
+#: number and share of models there from which a task is saturated
+FEWEST_THERE, PART_THERE = 3, 0.5
+#: relative tolerance below which scores are equal
+SAME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -193,33 +228,33 @@ class Jobs:
     expanded: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, given: Gathered) -> Jobs:
+    def of(cls, gathered: Gathered) -> Jobs:
         """Return the jobs of gathered runs; a task that never ran has a job for each fold."""
-        made = cls(given.sources)
-        for place, (run, model, labels) in enumerate(given.sources):
+        jobs = cls(gathered.sources)
+        for number, (run, model, labels) in enumerate(gathered.sources):
             columns = columns_of(run)
             tasks, folds = columns.column("task"), columns.column("fold")
             rows: Sequence[int] = range(len(tasks))
             if (expanded := expanded_rows(run, columns)) is not None:
                 rows, folds = expanded
                 tasks = [tasks[row] for row in rows]
-                made.expanded.add(place)
-            made.run.extend([place] * len(rows))
-            made.row.extend(rows)
-            made.model.extend([model] * len(rows))
-            made.task.extend([labels.get(task, task) for task in tasks])
-            made.fold.extend(folds)
-        if late := given.superseded:
-            keys = zip(made.run, made.task, made.fold, strict=True)
-            made.late.update(at for at, key in enumerate(keys) if key in late)
-        return made
+                jobs.expanded.add(number)
+            jobs.run.extend([number] * len(rows))
+            jobs.row.extend(rows)
+            jobs.model.extend([model] * len(rows))
+            jobs.task.extend([labels.get(task, task) for task in tasks])
+            jobs.fold.extend(folds)
+        if late := gathered.superseded:
+            keys = zip(jobs.run, jobs.task, jobs.fold, strict=True)
+            jobs.late.update(at for at, key in enumerate(keys) if key in late)
+        return jobs
 
     def column(self, key: str) -> list[Any]:
         """Return a value of every job's record, None where it has none."""
-        found = [columns_of(run).column(key) for run, _, _ in self.sources]
+        columns = [columns_of(run).column(key) for run, _, _ in self.sources]
         if not self.expanded:
-            return list(chain.from_iterable(found))
-        return [found[run][row] for run, row in zip(self.run, self.row, strict=True)]
+            return list(chain.from_iterable(columns))
+        return [columns[run][row] for run, row in zip(self.run, self.row, strict=True)]
 
     def counting(self) -> Iterable[int]:
         """Return the places of the jobs that count."""
@@ -268,14 +303,14 @@ class Facts:
         ``metrics`` and ``missing`` are those of the leaderboard that is shown with the findings.
         """
         table = isinstance(runs, pd.DataFrame)
-        given = gather_scores(runs if table else frozen_runs(runs), pool)
-        given = replace(given, metrics=given.chosen(metrics or {}))
+        gathered = gather_scores(runs if table else frozen_runs(runs), pool)
+        gathered = replace(gathered, metrics=gathered.chosen(metrics or {}))
         rule = check_rule("missing", missing, MISSING_RULES)
         if table:
-            return cls(given, missing=rule)
-        facts = cls(given, Jobs.of(given), missing=rule)
+            return cls(gathered, missing=rule)
+        facts = cls(gathered, Jobs.of(gathered), missing=rule)
         merged: set[tuple[str, int]] = set()  # runs of one plan share their tasks
-        for run, model, labels in given.sources:
+        for run, model, labels in gathered.sources:
             facts.abouts.setdefault(model, []).append(run.about)
             for task in run.about["tasks"]:
                 key = (labels[task["name"]], id(task))
@@ -292,10 +327,10 @@ class Facts:
 
     def counted(self, name: str) -> Iterator[tuple[str, int, int, Any]]:
         """Yield task, count, total and last item of each fact ``[count, total, …]``."""
-        for task, about in self.tasks.items():
-            found: list[Any] = list(about.get(name) or (0, 0))
-            if found[1]:
-                yield task, int(found[0]), int(found[1]), found[-1]
+        for task, task_facts in self.tasks.items():
+            counts: list[Any] = list(task_facts.get(name) or (0, 0))
+            if counts[1]:
+                yield task, int(counts[0]), int(counts[1]), counts[-1]
 
     def probe(self, task: str) -> str:
         """Return the name of a task's probe, empty if no run records it."""
@@ -310,13 +345,13 @@ class Facts:
     @cached_property
     def _questions(self) -> dict[str, dict[Any, int]]:
         """The number of test questions of each fold of the first repeat, by task."""
-        found: dict[str, dict[Any, int]] = {}
+        fold_questions: dict[str, dict[Any, int]] = {}
         jobs = self.jobs
         repeats, numbers = jobs.column("repeat"), jobs.column("questions")
         for at in jobs.counting():
             if not repeats[at]:
-                found.setdefault(jobs.task[at], {})[jobs.fold[at]] = int(numbers[at] or 0)
-        return found
+                fold_questions.setdefault(jobs.task[at], {})[jobs.fold[at]] = int(numbers[at] or 0)
+        return fold_questions
 
     @cached_property
     def ratios(self) -> dict[str, float]:
@@ -358,16 +393,16 @@ class Facts:
     @cached_property
     def ranked(self) -> RankedScores:
         """The scores that the leaderboard ranks, without models that a race eliminated."""
-        given = self._tests.given
-        return apply_missing_rule(make_cells(given, given.metrics), self.missing)
+        gathered = self._tests.given
+        return apply_missing_rule(make_cells(gathered, gathered.metrics), self.missing)
 
     @cached_property
     def _tests(self) -> TaskTests:
         """The tests of the leaderboard by task."""
-        given = self.given
+        gathered = self.given
         with suppress(DataError):  # all models were eliminated
-            given, _ = without_eliminated(given)
-        return TaskTests(given, given.metrics)
+            gathered, _ = without_eliminated(gathered)
+        return TaskTests(gathered, gathered.metrics)
 
     def separated(self, task: str, first: int, second: int) -> tuple[float, str] | None:
         """Return p of two models on a task, and the test: those of the letters of ``by="task"``.
@@ -378,9 +413,9 @@ class Facts:
         if task not in self.ranked.tasks or not {*names} <= {*self.ranked.models}:
             return None
         one, other = map(self.ranked.models.index, names)
-        found = self._tests.of(self.ranked, self.ranked.tasks.index(task))
-        p = float(found.p[one, other])
-        return None if np.isnan(p) else (p, found.test)
+        separation = self._tests.of(self.ranked, self.ranked.tasks.index(task))
+        p = float(separation.p[one, other])
+        return None if np.isnan(p) else (p, separation.test)
 
     def called(self, model: int) -> str:
         """Return a model's own name, without the label of its variant or run."""
@@ -395,16 +430,16 @@ class Facts:
         return f"{self.cells.means[model, self.place[task]]:.4g}"
 
 
-def _merge(known: dict[str, Any], task: Mapping[str, Any]) -> None:
+def _merge(merged: dict[str, Any], task: Mapping[str, Any]) -> None:
     """Add the facts of another run about a task; of counts, those of the most questions."""
     for name, value in task.items():
         if name in ("duplicate_rows", "entities") and value:
-            value = max(known.get(name) or value, value, key=lambda counts: counts[1])
+            value = max(merged.get(name) or value, value, key=lambda counts: counts[1])
         elif name == "tested":
-            value = max(known.get(name, 0), value)
-        elif name in known:
+            value = max(merged.get(name, 0), value)
+        elif name in merged:
             continue
-        known[name] = value
+        merged[name] = value
 
 
 def plain_metric(name: str) -> str:
@@ -426,17 +461,15 @@ def is_share(metric: str) -> bool:
 def best_value(metric: str) -> tuple[float, float] | None:
     """Return the best value of a metric and its range; None if it is unbounded."""
     try:
-        known = get_metric(metric)
+        described = get_metric(metric)
     except DefinitionError:
         return None
-    low, high = known.range
+    low, high = described.range
     if not np.isfinite([low, high]).all():
         return None
-    return (high if known.higher_is_better else low), high - low
+    return (high if described.higher_is_better else low), high - low
 
 
-#: scores of answers that do not depend on the item
-CHANCE = dict.fromkeys(("mcc", "kappa", "r2", "pearson", "spearman", "kendall", "ari", "ami"), 0.0)
 CHANCE |= {"auc": 0.5}
 
 
@@ -456,9 +489,9 @@ def below(facts: Facts, task: str, value: float) -> np.ndarray:
 
     With one fold, the interval of a share of correct answers is used; others have none.
     """
-    place = facts.place[task]
-    sign = 1 if facts.cells.higher[place] else -1
-    mean, error, counts = _errors(facts, task, facts.cells.folds[place] - sign * value)
+    number = facts.place[task]
+    sign = 1 if facts.cells.higher[number] else -1
+    mean, error, counts = _errors(facts, task, facts.cells.folds[number] - sign * value)
     t = scipy.special.stdtrit(np.maximum(counts - 1, 1), (1 + CONFIDENCE) / 2)
     rows = facts.tested(task)
     by_rows = np.full(len(mean), np.nan)
@@ -467,10 +500,6 @@ def below(facts: Facts, task: str, value: float) -> np.ndarray:
             len(mean), np.sqrt(value * (1 - value) / rows)
         )
     return np.asarray(mean + np.where(counts > 1, t * error, by_rows) < 0)
-
-
-#: confidence of intervals, and power with which a true difference is detected
-CONFIDENCE, POWER = 0.95, 0.8
 
 
 def bounds(facts: Facts, task: str, other: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -506,9 +535,9 @@ def _errors(
     facts: Facts, task: str, differences: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean of each row, its standard error (NaN for one fold), and the fold counts."""
-    found = corrected_t(differences, facts.ratios[task])
-    constant = (found.folds > 1) & np.isnan(found.error)
-    return found.mean, np.where(constant, 0.0 * facts.ratios[task], found.error), found.folds
+    means = corrected_t(differences, facts.ratios[task])
+    constant = (means.folds > 1) & np.isnan(means.error)
+    return means.mean, np.where(constant, 0.0 * facts.ratios[task], means.error), means.folds
 
 
 def _errors_of_shares(facts: Facts, task: str, other: int) -> np.ndarray:
@@ -540,17 +569,6 @@ def _rule(head: str, advice: str) -> Callable[[Look], Look]:
 
 
 # -- KRT0: data of a task -----------------------------------------------------------------
-
-#: share of test rows that also occur in training, from which it is reported
-LEAKED = 0.01
-#: score of a single column from which it predicts the target
-GIVEN_AWAY = 0.95
-#: share of the largest class from which a constant prediction looks good
-LOPSIDED = 0.8
-#: metrics that weight all rows equally, whatever their class
-HIDING = {"acc", "f1_micro", "f1_weighted"}
-#: probes that do not train on the training rows
-UNTRAINED = {"similarity", "analogy", "nearest", "same-class", "duplicates"}
 
 
 @_rule(
@@ -586,8 +604,8 @@ def _entities(facts: Facts) -> Iterator[Hit]:
     "Find out how the column was made; drop it if it was derived from the target.",
 )
 def _give_away(facts: Facts) -> Iterator[Hit]:
-    for task, about in facts.tasks.items():
-        column, score = about.get("give_away") or ("", 0.0)
+    for task, task_facts in facts.tasks.items():
+        column, score = task_facts.get("give_away") or ("", 0.0)
         if score >= GIVEN_AWAY:
             yield Hit(
                 f'Column "{column}" alone predicts the target of {task} ({percent(score, 0)}).',
@@ -600,8 +618,8 @@ def _give_away(facts: Facts) -> Iterator[Hit]:
     "Compare by balacc, auc or pr_auc: --metric TASK=balacc.",
 )
 def _imbalance(facts: Facts) -> Iterator[Hit]:
-    for task, about in facts.tasks.items():
-        classes = about.get("classes") or {}
+    for task, task_facts in facts.tasks.items():
+        classes = task_facts.get("classes") or {}
         metric = facts.given.metrics.get(task, "")
         total = sum(classes.values())
         largest = max(classes, key=lambda label: classes[label], default="")
@@ -617,22 +635,6 @@ def _imbalance(facts: Facts) -> Iterator[Hit]:
 
 
 # -- KRT1: models and their vectors -------------------------------------------------------
-
-#: the encoder of raw features, by modality, which others should beat
-RAW = {
-    "table": "onehot",
-    "text": "tfidf",
-    "column": "column-statistics",
-    "frame": "column-statistics",
-}
-#: share of items with the vector of another item, from which it is reported
-COLLAPSED = 0.05
-#: coverage below which a score is not about the task as a whole
-LOW_COVERAGE = 0.9
-#: number of tasks in a message
-MOST_TASKS = 3
-#: ratio of the largest to the smallest norm from which it is reported
-UNLIKE = 1_000
 
 
 @_rule(
@@ -671,8 +673,8 @@ def _worse_than_random(facts: Facts) -> Iterator[Hit]:
     "Report it with the model; more folds may detect a small difference.",
 )
 def _no_better_than_raw(facts: Facts) -> Iterator[Hit]:
-    for task, about in facts.tasks.items():
-        raw = RAW.get(str(about.get("modality")))
+    for task, task_facts in facts.tasks.items():
+        raw = RAW.get(str(task_facts.get("modality")))
         if task not in facts.given.metrics or raw is None:
             continue
         others = [m for m in facts.scored(task) if facts.called(m) == raw]
@@ -754,7 +756,7 @@ def _unlike_lengths(facts: Facts) -> Iterator[Hit]:
     "Write the names of the vectors and of the task in the same way.",
 )
 def _unmatched_names(facts: Facts) -> Iterator[Hit]:
-    lost: dict[str, dict[str, Mapping[str, Any]]] = {}
+    records_of: dict[str, dict[str, Mapping[str, Any]]] = {}
     jobs, unmatched = facts.jobs, facts.jobs.having("unmatched")
     if not unmatched:
         return
@@ -762,8 +764,8 @@ def _unmatched_names(facts: Facts) -> Iterator[Hit]:
     answered = {(jobs.model[at], jobs.task[at]) for at in others}
     for job in map(jobs.__getitem__, unmatched):
         if (job.model, job.task) not in answered:
-            lost.setdefault(job.model, {}).setdefault(job.task, job.record)
-    for model, records in lost.items():
+            records_of.setdefault(job.model, {}).setdefault(job.task, job.record)
+    for model, records in records_of.items():
         tasks = list(records)
         first = records[tasks[0]]
         yield Hit(
@@ -774,11 +776,13 @@ def _unmatched_names(facts: Facts) -> Iterator[Hit]:
         )
 
 
-def _name_examples(found: Mapping[str, Any]) -> str:
+def _name_examples(examples: Mapping[str, Any]) -> str:
     """Return the names of both sides, and the likely cause, as sentences."""
-    asked, known = (", ".join(f'"{name}"' for name in found[side]) for side in ("asked", "known"))
-    cause = f" Likely cause: another {found['cause']}." if found["cause"] else ""
-    return f" The task has {asked}; the vectors have {known}.{cause}"
+    asked_names, known_names = (
+        ", ".join(f'"{name}"' for name in examples[side]) for side in ("asked", "known")
+    )
+    cause = f" Likely cause: another {examples['cause']}." if examples["cause"] else ""
+    return f" The task has {asked_names}; the vectors have {known_names}.{cause}"
 
 
 @_rule(
@@ -787,26 +791,26 @@ def _name_examples(found: Mapping[str, Any]) -> str:
 )
 def _unused_prompts(facts: Facts) -> Iterator[Hit]:
     alike: dict[str, list[str]] = {}
-    jobs, labels = facts.jobs, {model: each for _, model, each in reversed(facts.jobs.sources)}
+    jobs, labels = facts.jobs, {model: label for _, model, label in reversed(facts.jobs.sources)}
     status = zip(jobs.model, jobs.task, jobs.column("status"), strict=True)
-    scored = {(model, task) for model, task, found in status if found == "ok"}
+    scored = {(model, task) for model, task, job_status in status if job_status == "ok"}
     for model in facts.abouts:
-        about = facts.about(model)
-        names = [str(task["name"]) for task in about["tasks"] if task.get("roles")]
+        run_facts = facts.about(model)
+        names = [str(task["name"]) for task in run_facts["tasks"] if task.get("roles")]
         tasks = [name for name in names if (model, labels[model].get(name, name)) in scored]
-        own = about.get("declared_prompts") or []
-        used = any((about.get("prompts") or {}).values())
-        if not tasks or used or about.get("role") != "encoder" or model.lower() in UNINFORMED:
+        declared = run_facts.get("declared_prompts") or []
+        used = any((run_facts.get("prompts") or {}).values())
+        if not tasks or used or run_facts.get("role") != "encoder" or model.lower() in UNINFORMED:
             continue
-        if own:
+        if declared:
             yield Hit(
-                f"{about['model']} has the prompts {', '.join(own)}, but used none for the queries "
-                f"and documents of {_some(tasks)}.",
+                f"{run_facts['model']} has the prompts {', '.join(declared)}, but used none for "
+                f"the queries and documents of {_some(tasks)}.",
                 model,
                 tasks[0],
             )
         else:
-            alike.setdefault(_some(tasks), []).append(str(about["model"]))
+            alike.setdefault(_some(tasks), []).append(str(run_facts["model"]))
     for where, models in alike.items():
         yield Hit(
             f"Queries and documents were embedded in the same way, without prompts, on {where}: "
@@ -885,28 +889,21 @@ def _count_jobs(
 ) -> Iterator[Hit]:
     """Yield a message per model and task with the number of its jobs that are wrong."""
     jobs, status = facts.jobs, facts.jobs.column("status")
-    found = Counter((jobs.model[at], jobs.task[at]) for at in wrong if status[at] in statuses)
-    if not found:
+    counts = Counter((jobs.model[at], jobs.task[at]) for at in wrong if status[at] in statuses)
+    if not counts:
         return
     places: dict[tuple[str, str], list[int]] = {}
     for at in jobs.counting():
         key = jobs.model[at], jobs.task[at]
-        if key in found and status[at] in statuses:
+        if key in counts and status[at] in statuses:
             places.setdefault(key, []).append(at)
-    for (model, task), own in places.items():
-        folds = f"{found[model, task]} of {count(len(own), 'fold')}"
-        name = jobs[own[0]].record["model"]
+    for (model, task), job_numbers in places.items():
+        folds = f"{counts[model, task]} of {count(len(job_numbers), 'fold')}"
+        name = jobs[job_numbers[0]].record["model"]
         yield Hit(text.format(model=name, task=task, folds=folds), model, task)
 
 
 # -- KRT3: what scores cannot distinguish -------------------------------------------------
-
-#: distance to the best possible value, relative to the metric's range, that counts as there
-CEILING = 0.02
-#: number and share of models there from which a task is saturated
-FEWEST_THERE, PART_THERE = 3, 0.5
-#: relative tolerance below which scores are equal
-SAME = 1e-6
 
 
 @_rule("KRT301 note Saturated task", "Do not choose between models by this task; use a harder one.")
@@ -975,9 +972,9 @@ def _skipped_hard(facts: Facts) -> Iterator[Hit]:
         measured = _levels(facts, group)
         if measured is None:
             continue
-        for place, p in enumerate(measured.skipped_low()):
-            if p < 1 - CONFIDENCE and measured.judges[place]:
-                name, taken = facts.cells.models[group.models[place]], measured.takes[place]
+        for number, p in enumerate(measured.skipped_low()):
+            if p < 1 - CONFIDENCE and measured.judges[number]:
+                name, taken = facts.cells.models[group.models[number]], measured.takes[number]
                 yield Hit(
                     f"{name} skipped {int((~taken).sum())} of {count(len(taken), 'task')}; the "
                     f"others score lower on them than on those it took (rank sum, "
@@ -1013,12 +1010,13 @@ def _clustered_items(facts: Facts) -> Iterator[Hit]:
     }
     for task, metric in facts.given.metrics.items():
         two = [sides[facts.cells.models[m]] for m in facts.rivals(task)[:2]]
-        found = task_cluster(two, task, metric) if len(two) > 1 else None
-        if found is not None:
+        cluster = task_cluster(two, task, metric) if len(two) > 1 else None
+        if cluster is not None:
             yield Hit(
-                f"On {task}, items with the same {found.column} are answered alike (correlation "
-                f"{found.correlation:.2g}): {found.items:,} items in {found.clusters:,} clusters "
-                f"count as about {found.effective:,} (design effect {found.design_effect:.2g}).",
+                f"On {task}, items with the same {cluster.column} are answered alike (correlation "
+                f"{cluster.correlation:.2g}): {cluster.items:,} items in {cluster.clusters:,} "
+                f"clusters count as about {cluster.effective:,} (design effect "
+                f"{cluster.design_effect:.2g}).",
                 task=task,
             )
 
@@ -1036,18 +1034,20 @@ def _changed(facts: Facts) -> Iterator[Hit]:
         same = job.record["spec"] == before.record["spec"] != ""
         repeats.setdefault((job.model, job.task, same), []).append((before, job))
     for (model, task, same), pairs in repeats.items():
-        found = [
+        changes = [
             (changed, before, job)
             for before, job in pairs
             if (changed := _most_changed(before, job)) is not None
         ]
-        if not found:
+        if not changes:
             continue
-        (name, old, new), before, job = max(found, key=lambda each: abs(each[0][2] - each[0][1]))
+        (name, old, new), before, job = max(
+            changes, key=lambda change: abs(change[0][2] - change[0][1])
+        )
         what = "an identical job" if same else "a repeated job; the newest run counts"
         yield Hit(
             f"{job.record['model']} on {task}, {count(len(pairs), 'repeated job')}, "
-            f"{len(found)} with another score; the largest difference is in fold "
+            f"{len(changes)} with another score; the largest difference is in fold "
             f"{job.record['fold']}: {name} was {old:.8g} and is {new:.8g} for {what}"
             f"{_environment(before, job)}.",
             model,
@@ -1092,9 +1092,11 @@ def _jobs_with_equals(facts: Facts) -> list[int]:
 
 def _most_changed(before: CheckedJob, after: CheckedJob) -> tuple[str, float, float] | None:
     """Return the score that differs most: the primary metric's, else the first; None if equal."""
-    found = list(_differing(before.record, after.record))
-    primary = [each for each in found if each[0] == after.record["metric"]] or found[:1]
-    return max(primary, key=lambda each: abs(each[2] - each[1]), default=None)
+    differences = list(_differing(before.record, after.record))
+    primary = [
+        difference for difference in differences if difference[0] == after.record["metric"]
+    ] or differences[:1]
+    return max(primary, key=lambda difference: abs(difference[2] - difference[1]), default=None)
 
 
 def _differing(
@@ -1117,8 +1119,11 @@ def _differing(
 def _environment(before: CheckedJob, after: CheckedJob) -> str:
     """Return which libraries or platforms differ, which are not part of a job's identity."""
     old, new = (
-        {**(about.get("versions") or {}), **{k: about.get(k) for k in ("python", "platform")}}
-        for about in (before.about, after.about)
+        {
+            **(run_facts.get("versions") or {}),
+            **{k: run_facts.get(k) for k in ("python", "platform")},
+        }
+        for run_facts in (before.about, after.about)
     )
     other = [f"{k} {old.get(k)} → {v}" for k, v in new.items() if old.get(k) != v]
     return f" ({', '.join(other)})" if other else ""
@@ -1137,9 +1142,9 @@ def _failed(facts: Facts) -> Iterator[Hit]:
 
 @_rule("KRT403 warning Several versions of Karat", "Run all models again with one version.")
 def _versions(facts: Facts) -> Iterator[Hit]:
-    found, text = _by(facts, "karat")
-    if len(found) > 1:
-        yield Hit(f"Runs of {len(found)} versions of Karat are compared: {text}.")
+    runs_by, text = _by(facts, "karat")
+    if len(runs_by) > 1:
+        yield Hit(f"Runs of {len(runs_by)} versions of Karat are compared: {text}.")
 
 
 @_rule(
@@ -1147,28 +1152,30 @@ def _versions(facts: Facts) -> Iterator[Hit]:
     "Run all models with the same seeds; different seeds make different folds.",
 )
 def _seeds(facts: Facts) -> Iterator[Hit]:
-    found, text = _by(facts, "seed")
-    own: dict[str, set[str]] = {}
-    for seed, models in found.items():
+    runs_by, text = _by(facts, "seed")
+    task_seeds: dict[str, set[str]] = {}
+    for seed, models in runs_by.items():
         for model in models:
-            own.setdefault(model, set()).add(seed)
-    if facts.given.apart and len({frozenset(each) for each in own.values()}) > 1:
+            task_seeds.setdefault(model, set()).add(seed)
+    if facts.given.apart and len({frozenset(seeds) for seeds in task_seeds.values()}) > 1:
         yield Hit(f"Models were run with different seeds, so on different folds: {text}.")
 
 
 def _by(facts: Facts, name: str) -> tuple[dict[str, list[str]], str]:
     """Return the models by a field of their run.json, where it is recorded, and as a text."""
-    found: dict[str, list[str]] = {}
+    runs_by: dict[str, list[str]] = {}
     for label, abouts in facts.abouts.items():
-        for about in abouts:
-            if about.get(name) is not None:
-                found.setdefault(str(about[name]), []).append(str(about.get("model", label)))
+        for run_facts in abouts:
+            if run_facts.get(name) is not None:
+                runs_by.setdefault(str(run_facts[name]), []).append(
+                    str(run_facts.get("model", label))
+                )
     parts = []
-    for value, models in sorted(found.items()):
+    for value, models in sorted(runs_by.items()):
         names = list(dict.fromkeys(models))
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         parts.append(f"{value} ({', '.join(names[:3])}{more})")
-    return found, ", ".join(parts)
+    return runs_by, ", ".join(parts)
 
 
 @_rule(
@@ -1176,12 +1183,12 @@ def _by(facts: Facts, name: str) -> tuple[dict[str, list[str]], str]:
     "Run all models again on one version of the data.",
 )
 def _other_data(facts: Facts) -> Iterator[Hit]:
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    fingerprints: dict[tuple[str, str], dict[str, str]] = {}
     for label, task in facts.tasks.items():
         if task.get("fingerprint"):
             key = (str(task.get("name")), table_target(task))
-            found.setdefault(key, {}).setdefault(str(task["fingerprint"]), label)
-    for (name, _), labels in found.items():
+            fingerprints.setdefault(key, {}).setdefault(str(task["fingerprint"]), label)
+    for (name, _), labels in fingerprints.items():
         if len(labels) > 1:
             yield Hit(
                 f"{name} was run on {len(labels)} versions of its data, compared separately: "
@@ -1195,12 +1202,12 @@ def _other_data(facts: Facts) -> Iterator[Hit]:
     "Remove the replacement from the model, or run the model alone and in a worker process.",
 )
 def _replaced(facts: Facts) -> Iterator[Hit]:
-    found: dict[tuple[str, str], set[str]] = {}
+    functions: dict[tuple[str, str], set[str]] = {}
     for job in map(facts.jobs.__getitem__, facts.jobs.having("replaced")):
-        found.setdefault((job.model, job.task), set()).update(job.record["replaced"])
-    for (model, task), names in found.items():
-        shown = ", ".join(sorted(names)[:3])
-        text = f"{model} on {task}: functions that compute scores were replaced: {shown}."
+        functions.setdefault((job.model, job.task), set()).update(job.record["replaced"])
+    for (model, task), names in functions.items():
+        some_names = ", ".join(sorted(names)[:3])
+        text = f"{model} on {task}: functions that compute scores were replaced: {some_names}."
         yield Hit(text, model, task)
 
 
@@ -1209,13 +1216,13 @@ def _replaced(facts: Facts) -> Iterator[Hit]:
     "Run all models with one split, probe and metric, or give the tasks different names.",
 )
 def _other_questions(facts: Facts) -> Iterator[Hit]:
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    questions: dict[tuple[str, str], dict[str, None]] = {}
     for label, task in facts.tasks.items():
         if label not in facts.given.apart:
-            found.setdefault((str(task.get("name")), str(task.get("fingerprint"))), {})[label] = (
-                None
-            )
-    for (name, _), labels in found.items():
+            questions.setdefault((str(task.get("name")), str(task.get("fingerprint"))), {})[
+                label
+            ] = None
+    for (name, _), labels in questions.items():
         if len(labels) > 1:
             yield Hit(
                 f"{name} has {len(labels)} different splits, probes, missing rules or metrics, "
@@ -1286,18 +1293,18 @@ def check_runs(
     """
     quiet = check_codes(ignore)
     facts = Facts.of(runs, pool, metrics, missing)
-    found, silenced = [], Counter[str]()
+    findings, silenced = [], Counter[str]()
     for rule in all_rules():
         for hit in _hits(rule, facts):
-            own = facts.tasks.get(hit.task or "", {}).get("ignore") or ()
-            if rule.code.startswith((*quiet, *own)):
+            ignored = facts.tasks.get(hit.task or "", {}).get("ignore") or ()
+            if rule.code.startswith((*quiet, *ignored)):
                 silenced[rule.code] += 1
             else:
                 where = (hit.model, hit.task)
                 level = hit.level or rule.level
-                found.append(Finding(rule.code, level, *where, hit.message, rule.advice))
-    found.sort(key=lambda each: (LEVELS.index(each.level), each.code))
-    return Findings(found, silenced)
+                findings.append(Finding(rule.code, level, *where, hit.message, rule.advice))
+    findings.sort(key=lambda finding: (LEVELS.index(finding.level), finding.code))
+    return Findings(findings, silenced)
 
 
 def _hits(rule: Rule, facts: Facts) -> Iterable[Hit]:
@@ -1338,10 +1345,10 @@ def check_codes(codes: str | Iterable[str]) -> tuple[str, ...]:
 
 def rule_of(code: str) -> Rule:
     """Return the rule with this code."""
-    found = [rule for rule in all_rules() if rule.code == code.upper()]
-    if not found:
+    rules = [rule for rule in all_rules() if rule.code == code.upper()]
+    if not rules:
         raise _unknown(code)
-    return found[0]
+    return rules[0]
 
 
 def _unknown(code: str) -> DefinitionError:

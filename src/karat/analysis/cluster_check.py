@@ -105,11 +105,11 @@ def strongest_cluster(
     """
     if not np.ptp(values) > 0:
         return None
-    found = []
+    candidates = []
     for name, labels in columns.items():
         codes, names = pd.factorize(np.asarray(labels, dtype=object))
-        found.append((name, codes, len(names), *design_effect(values, codes)))
-    large = [each for each in found if each[4] >= LEAST_EFFECT]
+        candidates.append((name, codes, len(names), *design_effect(values, codes)))
+    large = [candidate for candidate in candidates if candidate[4] >= LEAST_EFFECT]
     for name, codes, clusters, correlation, effect, ratio in sorted(large, key=lambda e: -e[4]):
         if is_scale(values, columns[name]):
             continue
@@ -217,7 +217,7 @@ def _of_predictions(
     if by_group or declared_groups(folds[0], by_group) is not None:
         return None
     kind = str(sides[0].tasks[task].get("kind", ""))
-    losses = [pd.concat([_losses(fold, kind, metric) for fold in own]) for own in folds]
+    losses = [pd.concat([_losses(fold, kind, metric) for fold in several]) for several in folds]
     both = pd.concat(losses, axis=1, join="inner").dropna()
     both = both[both.index.isin(items.index)]
     columns = candidate_columns(items.loc[both.index])

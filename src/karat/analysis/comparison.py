@@ -250,21 +250,21 @@ def compare(
     >>> found.sentence, found.overall.p  # doctest: +SKIP
     """
     check_rope(rope)
-    found = cluster_pairing(pair(runs, a, b, metric, on, pool), cluster)
-    if not found.tasks:
-        raise DataError(f"{found.first} and {found.second} have no task.")
-    tests, reasons = _item_tests(found, on)
-    notes = [*found.notes, *_left_out(found, tests), *reasons]
-    these = _test_these_tasks(found, tests)
-    table = _table(found, rope, tests, these)
+    pairing = cluster_pairing(pair(runs, a, b, metric, on, pool), cluster)
+    if not pairing.tasks:
+        raise DataError(f"{pairing.first} and {pairing.second} have no task.")
+    tests, reasons = _item_tests(pairing, on)
+    notes = [*pairing.notes, *_left_out(pairing, tests), *reasons]
+    these = _test_these_tasks(pairing, tests)
+    table = _table(pairing, rope, tests, these)
     claims = set(table.loc[table["p"].notna(), "claim"])
     notes += [ON_ITEMS] * (AS_FITTED in claims) + [OVER_FITS] * (LEARNERS in claims)
     notes += unit_notes(
-        {found.tasks[t].task: (e.clusters, e.items) for t, e in tests.items()}, cluster or ""
+        {pairing.tasks[t].task: (e.clusters, e.items) for t, e in tests.items()}, cluster or ""
     )
-    notes += [TWO_ALONE] * (found.models > 2)
+    notes += [TWO_ALONE] * (pairing.models > 2)
     overall = _overall(table, rope, test, these)
-    return Comparison(found.first, found.second, table, overall, rope, notes)
+    return Comparison(pairing.first, pairing.second, table, overall, rope, notes)
 
 
 # -- task by task ---------------------------------------------------------------------------
@@ -390,14 +390,14 @@ def _why(folds: int) -> str:
     return ONE_FOLD if folds == 1 else NO_SPREAD if folds else ""
 
 
-def _item_tests(found: Pairing, on: str) -> tuple[dict[int, ItemTest], list[str]]:
+def _item_tests(pairing: Pairing, on: str) -> tuple[dict[int, ItemTest], list[str]]:
     """Return the tests on stored predictions by task, and why there is none where one was asked.
 
     Without ``on="rows"``, only single folds are read if there are many.
     """
     tests, reasons = {}, []
-    few = sum(len(paired.first) for paired in found.tasks) <= MAX_FOLDS
-    for t, paired in enumerate(found.tasks):
+    few = sum(len(paired.first) for paired in pairing.tasks) <= MAX_FOLDS
+    for t, paired in enumerate(pairing.tasks):
         if not paired.compared or not (on == "rows" or few or len(paired.first) == 1):
             continue
         try:
@@ -412,15 +412,15 @@ def _item_tests(found: Pairing, on: str) -> tuple[dict[int, ItemTest], list[str]
 # -- over all tasks -------------------------------------------------------------------------
 
 
-def _test_these_tasks(found: Pairing, by_items: Mapping[int, ItemTest]) -> TheseTasks | None:
+def _test_these_tasks(pairing: Pairing, by_items: Mapping[int, ItemTest]) -> TheseTasks | None:
     """Return what two to five tasks show, as the leaderboard has it; None with fewer or more."""
-    compared = found.compared
+    compared = pairing.compared
     if not 1 < len(compared) < FEWEST_TASKS:
         return None
-    tests = [_task_separation(found.tasks[t], by_items.get(t)) for t in compared]
-    names = [found.tasks[t].task for t in compared]
+    tests = [_task_separation(pairing.tasks[t], by_items.get(t)) for t in compared]
+    names = [pairing.tasks[t].task for t in compared]
     takes = np.ones((2, len(compared)), dtype=bool)
-    return these_tasks([found.first, found.second], names, takes, tests)
+    return these_tasks([pairing.first, pairing.second], names, takes, tests)
 
 
 def _task_separation(paired: Paired, test: ItemTest | None) -> Separation:
@@ -499,11 +499,11 @@ def gain_interval(gain: np.ndarray) -> tuple[float, float]:
 # -- what is left out ----------------------------------------------------------------------
 
 
-def _left_out(found: Pairing, tests: dict[int, ItemTest]) -> Iterator[str]:
+def _left_out(pairing: Pairing, tests: dict[int, ItemTest]) -> Iterator[str]:
     """Yield which tasks were not compared or tested, which folds were left out, and why."""
-    names = (found.first, found.second)
+    names = (pairing.first, pairing.second)
     tasks_of: dict[str, list[str]] = {}
-    for t, paired in enumerate(found.tasks):
+    for t, paired in enumerate(pairing.tasks):
         if paired.states[0] == paired.states[1] != OK:
             reasons = [f"Not compared, both {paired.states[0]}"]
         else:

@@ -37,13 +37,42 @@ from karat.results.tables import ELIMINATED
 #: what is scored: all questions of a fold, or those for which all runs have a prediction
 ON = ("folds", "common")
 VALUES = (
-    *("run", "model", "task", "dataset", "kind", "view", "metric", "value", "rank", "folds"),
-    *("coverage", "status"),
+    "run",
+    "model",
+    "task",
+    "dataset",
+    "kind",
+    "view",
+    "metric",
+    "value",
+    "rank",
+    "folds",
+    "coverage",
+    "status",
 )
 RANKS = (
-    *("task", "dataset", "kind", "view", "metric", "higher_is_better", "value", "rank", "compared"),
-    *("best_run", "best_model", "best_value", "difference", "difference_low", "difference_high"),
-    *("folds", "coverage", "best_coverage", "failed", "absent", "questions", "asked"),
+    "task",
+    "dataset",
+    "kind",
+    "view",
+    "metric",
+    "higher_is_better",
+    "value",
+    "rank",
+    "compared",
+    "best_run",
+    "best_model",
+    "best_value",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "folds",
+    "coverage",
+    "best_coverage",
+    "failed",
+    "absent",
+    "questions",
+    "asked",
 )
 _REASONS = {
     FAILED: "{run} failed on {tasks}: no score.",
@@ -57,6 +86,7 @@ _REASONS = {
     OTHER_FOLDS: "{run} has other folds on {tasks}: not compared there.",
     NO_FOLD: "{run} shares no fold of {tasks} with the others: not compared there.",
 }
+Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,8 +186,8 @@ def compare_to_history(
     if on not in ON:
         raise DefinitionError(f"on must be one of {', '.join(ON)}, got {on!r}.")
     current = find_run(run)
-    found, notes = find_others(current, with_)
-    first, *rest = make_sides([current, *found])
+    other_runs, notes = find_others(current, with_)
+    first, *rest = make_sides([current, *other_runs])
     first.check()
     metrics = _metrics(first, metric, notes)
     sides = [first, *_comparable(first, rest, notes)]
@@ -176,10 +206,10 @@ def _metrics(first: Side, metric: str | None, notes: list[str]) -> dict[str, lis
     """Return the metrics of each task that the run has tried; add the others to the notes."""
     tried: dict[str, list[str]] = {}
     skipped: dict[str, list[str]] = {}
-    for task, about in first.tasks.items():
+    for task, facts in first.tasks.items():
         state = first.state(task)
         if state in (OK, FAILED):
-            tried[task] = [str(name) for name in about["metrics"]]
+            tried[task] = [str(name) for name in facts["metrics"]]
         else:
             skipped.setdefault(state, []).append(task)
     notes += [_reason(state, "This run", tasks) for state, tasks in skipped.items()]
@@ -187,9 +217,9 @@ def _metrics(first: Side, metric: str | None, notes: list[str]) -> dict[str, lis
         raise DataError(f"{first.run.folder} has no finished job: there is nothing to compare.")
     if metric is None:
         return tried
-    known = {name for names in tried.values() for name in names}
-    if metric not in known:
-        hint = did_you_mean(metric, known) or f" It has: {', '.join(sorted(known))}."
+    metrics = {name for names in tried.values() for name in names}
+    if metric not in metrics:
+        hint = did_you_mean(metric, metrics) or f" It has: {', '.join(sorted(metrics))}."
         raise DefinitionError(f'the run has no metric "{metric}".{hint}')
     without = [task for task, names in tried.items() if metric not in names]
     notes += [f"Not compared, no {metric}: {', '.join(without)}."] if without else []
@@ -220,8 +250,6 @@ def _comparable(first: Side, rest: Sequence[Side], notes: list[str]) -> list[Sid
 
 # -- the rows -------------------------------------------------------------------------------
 
-Rows = list[tuple[Any, ...]]
-
 
 def _scored(
     sides: list[Side], metrics: dict[str, list[str]], common: bool, views: bool
@@ -244,8 +272,8 @@ def _scored(
 
 
 def _head(contest: Contest, scored: Round) -> tuple[Any, ...]:
-    about = contest.sides[0].tasks[contest.task]
-    dataset, kind = str(about.get("dataset", "")), str(about.get("kind") or "")
+    facts = contest.sides[0].tasks[contest.task]
+    dataset, kind = str(facts.get("dataset", "")), str(facts.get("kind") or "")
     return contest.task, dataset, kind, contest.view.name, scored.metric
 
 
@@ -298,9 +326,9 @@ def _reason(state: str, run: str, tasks: Sequence[str]) -> str:
 def _contest_notes(contests: Sequence[Contest], common: bool) -> Iterator[str]:
     """Yield the notes of the tasks, and where the runs' coverage differs."""
     tasks_of: dict[str, dict[str, None]] = {}
-    for about, text in (note for contest in contests for note in contest.notes):
-        tasks_of.setdefault(text, {})[about] = None
-    yield from (f"{', '.join(about)}: {text}" for text, about in tasks_of.items())
+    for tasks, text in (note for contest in contests for note in contest.notes):
+        tasks_of.setdefault(text, {})[tasks] = None
+    yield from (f"{', '.join(tasks)}: {text}" for text, tasks in tasks_of.items())
     differ = [c.task for c in contests if c.questions is None and c.coverage_differs]
     if differ and not common:
         yield (
@@ -317,7 +345,7 @@ def _missing_notes(sides: Sequence[Side], values: pd.DataFrame) -> Iterator[str]
         for state, part in missing[missing["run"] == side.name].groupby("status", sort=False):
             tasks = []
             for (task, view), rows in part.groupby(["task", "view"], sort=False):
-                shown = task if view == CLEAN.name else f"{task}, {view}"
+                place_name = task if view == CLEAN.name else f"{task}, {view}"
                 some = len(rows) < rows_of[side.name, task, view]
-                tasks.append(f"{shown} ({', '.join(rows['metric'])})" if some else shown)
+                tasks.append(f"{place_name} ({', '.join(rows['metric'])})" if some else place_name)
             yield _reason(str(state), side.model if i else "This run", tasks)

@@ -60,6 +60,8 @@ CORRECTED = "corrected t"
 LEARNERS, AS_FITTED = "learners", "as fitted"
 #: what a test of models that were fitted once does not include
 TRAIN_AGAIN = "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
+#: the pairs of models, as two arrays of places
+Pairs = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +174,6 @@ class Separation:
 
 
 # -- all pairs of a task --------------------------------------------------------------------
-
-#: the pairs of models, as two arrays of places
-Pairs = tuple[np.ndarray, np.ndarray]
 
 
 def separate_pairs(
@@ -349,13 +348,13 @@ def compare_predictions(paired: Paired, common: bool = False, retrained: bool = 
     if retrained:
         items = replace(items, seeds=as_retrained(items.seeds))
     tested = separate_pairs(items, fits, paired.metric)
-    found = tested.mean_difference(0, 1)
+    mean = tested.mean_difference(0, 1)
     unit = _gain_unit(paired.metric, mean_of(fits.scores), (np.array([0]), np.array([1])))[0]
-    half = float(scipy.special.stdtrit(found.freedom, (1 + CONFIDENCE) / 2) * found.error * unit)
+    half = float(scipy.special.stdtrit(mean.freedom, (1 + CONFIDENCE) / 2) * mean.error * unit)
     middle = float(np.mean(paired.first)) - float(np.mean(paired.second))
     half = float(agreeing(middle, half, tested.p[0, 1]))
-    about = (tested.items, tested.clusters, tested.claim, found)
-    return ItemTest(tested.test, middle - half, middle + half, float(tested.p[0, 1]), *about)
+    facts = (tested.items, tested.clusters, tested.claim, mean)
+    return ItemTest(tested.test, middle - half, middle + half, float(tested.p[0, 1]), *facts)
 
 
 def as_retrained(seeds: Sequence[SeedNoise]) -> list[SeedNoise]:
@@ -394,13 +393,13 @@ def earlier_spread(folder: Path, task: str) -> float | None:
     None if the folder has no two models with predictions of the task, or they are equal.
     """
     try:
-        given = gather_scores([folder])
+        gathered = gather_scores([folder])
     except (KaratError, OSError):
         return None
-    if task not in given.metrics:
+    if task not in gathered.metrics:
         return None
-    models = list(dict.fromkeys(given.scores.loc[given.scores["task"] == task, "model"]))
-    return item_separation(given, task, given.metrics[task], models).spread or None
+    models = list(dict.fromkeys(gathered.scores.loc[gathered.scores["task"] == task, "model"]))
+    return item_separation(gathered, task, gathered.metrics[task], models).spread or None
 
 
 def item_separation(
@@ -464,12 +463,12 @@ def fold_separation(values: np.ndarray, ratio: float, metric: str = "") -> Separ
     if values.shape[1] < 2:
         nothing = np.where(np.eye(len(values), dtype=bool), 1.0, np.nan)
         return Separation(nothing, why="one fold")
-    lost = np.isnan(values)
-    worst = np.where(lost, np.inf, values).min(axis=0)
-    filled = np.where(lost, np.where(np.isfinite(worst), worst, 0.0), values)
+    missing = np.isnan(values)
+    worst = np.where(missing, np.inf, values).min(axis=0)
+    filled = np.where(missing, np.where(np.isfinite(worst), worst, 0.0), values)
     with np.errstate(invalid="ignore"):
         tested = corrected_t(subtract(filled[one], filled[other]), ratio)
-    raw, p = (_p_table(pairs, len(values), each) for each in (tested.p, holm(tested.p)))
+    raw, p = (_p_table(pairs, len(values), p_values) for p_values in (tested.p, holm(tested.p)))
     if len(one) and np.isnan(tested.p).all():
         return Separation(p, why="no spread over folds")
     unit = _gain_unit(metric, filled.mean(axis=1), pairs)
@@ -487,7 +486,7 @@ def deciding(items: Separation, folds: Separation) -> Separation:
 
 
 def separate_task(
-    runs: Any, about: tuple[str, str], models: Sequence[str], values: np.ndarray, ratio: float
+    runs: Any, task_metric: tuple[str, str], models: Sequence[str], values: np.ndarray, ratio: float
 ) -> Separation:
     """Return which models of a task differ, and the test that decided.
 
@@ -495,5 +494,5 @@ def separate_task(
     tested. ``about`` are the names of the task and its metric, ``values`` the scores, models ×
     folds, higher is better, and ``ratio`` is n_test / n_train.
     """
-    folds = fold_separation(values, ratio, about[1])
-    return deciding(item_separation(runs, *about, models), folds)
+    folds = fold_separation(values, ratio, task_metric[1])
+    return deciding(item_separation(runs, *task_metric, models), folds)

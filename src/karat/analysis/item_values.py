@@ -116,8 +116,8 @@ def _lists(fold: Predictions, by_group: bool) -> np.ndarray | None:
     """Return the group of each row where rows of a group are one item, as a ranked list."""
     if fold.group is None or by_group:
         return fold.group
-    asked = fold.question
-    several = asked is None or len(np.unique(asked)) < len(asked)
+    questions = fold.question
+    several = questions is None or len(np.unique(questions)) < len(questions)
     return fold.group if fold.rank is not None and several else None
 
 
@@ -143,10 +143,10 @@ def _shared_blocks(
     block_of = np.random.default_rng(SEED).permutation(len(every)) % count
     ends = np.cumsum([len(labels) for labels in clusters])[:-1]
     parts = np.split(block_of[codes.ravel()], ends)
-    found = np.array(
+    blocks = np.array(
         [_of_blocks(metric, fold, block, count) for fold, block in zip(folds, parts, strict=True)]
     )
-    return np.asarray(found.mean(axis=0))
+    return np.asarray(blocks.mean(axis=0))
 
 
 def _block_values(

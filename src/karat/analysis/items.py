@@ -35,12 +35,29 @@ ITEM_WIDTH = 200
 #: characters of an item in a list
 LINE_WIDTH = 60
 ITEM_COLUMNS = (
-    *("task", "better", "key", "target", "first", "second", "first_confidence"),
-    *("second_confidence", "first_loss", "second_loss", "change", "fold", "item"),
+    "task",
+    "better",
+    "key",
+    "target",
+    "first",
+    "second",
+    "first_confidence",
+    "second_confidence",
+    "first_loss",
+    "second_loss",
+    "change",
+    "fold",
+    "item",
 )
 COUNT_COLUMNS = (
-    *("task", "loss", "items", "first_loss", "second_loss"),
-    *("first_better", "second_better", "same"),
+    "task",
+    "loss",
+    "items",
+    "first_loss",
+    "second_loss",
+    "first_better",
+    "second_better",
+    "same",
 )
 
 Runs = Run | str | Path | Iterable[Run | str | Path]
@@ -66,8 +83,8 @@ class TaskItems:
         """Return the text of each item, empty if it is not stored."""
         if self.texts is None:
             return [""] * len(self.table)
-        known = self.texts.index
-        places = known.get_indexer(pd.Index(self.table["key"]))
+        stored_keys = self.texts.index
+        places = stored_keys.get_indexer(pd.Index(self.table["key"]))
         return [describe_item(self.texts.iloc[i], ITEM_WIDTH) if i >= 0 else "" for i in places]
 
 
@@ -172,7 +189,9 @@ def _with_texts(runs: Sequence[Run], task: str, loss: str, table: pd.DataFrame) 
         try:
             return TaskItems(task, loss, table, run.items(task))
         except NoItems:
-            facts = next(each for each in run.about["tasks"] if each["name"] == task)
+            facts = next(
+                task_facts for task_facts in run.about["tasks"] if task_facts["name"] == task
+            )
             why = why or str((facts.get("item_table") or {}).get("reason") or ABSENT)
         except DataError as error:
             why = why or str(error).rstrip(".")
@@ -185,35 +204,36 @@ def items_of_two(
     """Return the names of two models and the items of each task; raise if there are none."""
     if isinstance(runs, pd.DataFrame):
         raise DefinitionError("a table of scores has no items; pass run folders.")
-    found = pair(runs, a, b, None, "folds", pool)
-    chosen = _chosen([each.task for each in found.tasks], tasks)
-    made, notes = [], list(found.notes)
+    pairing = pair(runs, a, b, None, "folds", pool)
+    chosen = _chosen([paired_task.task for paired_task in pairing.tasks], tasks)
+    task_items, notes = [], list(pairing.notes)
     tasks_of: dict[str, list[str]] = {}
-    for paired in found.tasks:
+    for paired in pairing.tasks:
         if paired.task not in chosen:
             continue
         try:
-            made.append(paired_items(paired))
+            task_items.append(paired_items(paired))
         except KaratError as error:
             tasks_of.setdefault(str(error).rstrip("."), []).append(paired.task)
     notes += [f"Not compared, {why}: {', '.join(names)}." for why, names in tasks_of.items()]
-    if not made:
+    if not task_items:
         reasons = " ".join(notes[-3:])
-        raise DataError(f"{found.first} and {found.second} have no common items. {reasons}")
-    return found.first, found.second, made, notes
+        raise DataError(f"{pairing.first} and {pairing.second} have no common items. {reasons}")
+    return pairing.first, pairing.second, task_items, notes
 
 
-def _chosen(known: Sequence[str], asked: str | Sequence[str]) -> list[str]:
+def _chosen(task_names: Sequence[str], wanted: str | Sequence[str]) -> list[str]:
     """Return the tasks that were asked for, or all; raise for an unknown one."""
-    names = [asked] if isinstance(asked, str) else list(asked)
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [
-        f'the runs have no task "{name}".{did_you_mean(name, known)} They have: {", ".join(known)}.'
+        f'the runs have no task "{name}".{did_you_mean(name, task_names)} '
+        f"They have: {', '.join(task_names)}."
         for name in names
-        if name not in known
+        if name not in task_names
     ]
     if unknown:
         raise DefinitionError(*unknown)
-    return names or list(known)
+    return names or list(task_names)
 
 
 def items_of_one(
@@ -221,15 +241,15 @@ def items_of_one(
 ) -> tuple[str, list[TaskItems], list[str]]:
     """Return the name of a model and the items of each of its tasks; its runs are pooled."""
     side = _side_of(runs, name, pool)
-    made, notes = [], []
+    task_items, notes = [], []
     for task in _chosen(list(side.tasks), tasks):
         try:
-            made.append(_own_items(side.run, task))
+            task_items.append(_own_items(side.run, task))
         except KaratError as error:
             notes.append(f"{task}: left out, {str(error).rstrip('.')}.")
-    if not made:
+    if not task_items:
         raise DataError(f"{side.model} has no items. {' '.join(notes[:3])}")
-    return side.model, made, notes
+    return side.model, task_items, notes
 
 
 def _side_of(runs: Any, name: Any, pool: str) -> Side:
@@ -249,12 +269,12 @@ def _side_of(runs: Any, name: Any, pool: str) -> Side:
 
 def _own_items(run: Run, task: str) -> TaskItems:
     """Return the items of a task that one model answered."""
-    about = next(each for each in run.about["tasks"] if each["name"] == task)
+    described = next(facts for facts in run.about["tasks"] if facts["name"] == task)
     done = [r["fold"] for r in run.records() if r["task"] == task and r["status"] == "ok"]
     parts, loss = [], ""
     for fold in _one_repeat(run, task, [fold for fold in done if fold is not None]):
         answers = run.predictions(task, fold).covered()
-        columns, loss = _columns("first", answers, str(about.get("kind", "")))
+        columns, loss = _columns("first", answers, str(described.get("kind", "")))
         facts = {"fold": fold, "key": _keyed(answers, fold), "target": answers.target}
         group = {} if answers.group is None else {GROUP: answers.group}
         parts.append(pd.DataFrame({**facts, **columns, **group}))
@@ -363,10 +383,10 @@ def compare_items(
     >>> found = karat.compare_items("results", "skrub", "onehot")  # doctest: +SKIP
     >>> found.items[["better", "target", "first", "second", "item"]]  # doctest: +SKIP
     """
-    first, second, found, notes = items_of_two(runs, a, b, tasks, pool)
-    flips = [_flips(each, first, second) for each in found]
-    counts = [_counts(each) for each in found]
-    notes += without_texts(found)
+    first, second, task_items, notes = items_of_two(runs, a, b, tasks, pool)
+    flips = [_flips(several, first, second) for several in task_items]
+    counts = [_counts(several) for several in task_items]
+    notes += without_texts(task_items)
     items = pd.concat(flips, ignore_index=True)[list(ITEM_COLUMNS)]
     return ItemComparison(first, second, items, pd.DataFrame(counts), notes)
 
@@ -399,33 +419,33 @@ def _changed(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return change, np.abs(change) > EQUAL * np.maximum(1.0, np.minimum(np.abs(one), np.abs(other)))
 
 
-def _flips(found: TaskItems, first: str, second: str) -> pd.DataFrame:
+def _flips(task_items: TaskItems, first: str, second: str) -> pd.DataFrame:
     """Return the items whose loss differs, the largest change first, by the better model."""
-    change, differs = _changed(found.table)
-    rows = found.table.assign(change=change)[differs]
+    change, differs = _changed(task_items.table)
+    rows = task_items.table.assign(change=change)[differs]
     # of wrong classes, those with the largest change in the probability of the target come first
     apart = (rows["first_chance"] - rows["second_chance"]).abs().fillna(0.0)
     order = np.lexsort((-apart, -rows["change"].abs(), rows["change"] > 0))
-    rows = rows.iloc[order].assign(task=found.task)
+    rows = rows.iloc[order].assign(task=task_items.task)
     better = np.where(rows["change"] < 0, first, second)
     rows = rows.assign(better=better, target=rows["target"].astype(object))
-    part = TaskItems(found.task, found.loss, rows, found.texts)
+    part = TaskItems(task_items.task, task_items.loss, rows, task_items.texts)
     return rows.assign(item=part.described())
 
 
-def _counts(found: TaskItems) -> dict[str, Any]:
-    change, differs = _changed(found.table)
+def _counts(task_items: TaskItems) -> dict[str, Any]:
+    change, differs = _changed(task_items.table)
     ahead, behind = int((differs & (change < 0)).sum()), int((differs & (change > 0)).sum())
-    means = (float(found.table[f"{name}_loss"].mean()) for name in ("first", "second"))
+    means = (float(task_items.table[f"{name}_loss"].mean()) for name in ("first", "second"))
     rest = len(change) - ahead - behind
-    values = (found.task, found.loss, len(change), *means, ahead, behind, rest)
+    values = (task_items.task, task_items.loss, len(change), *means, ahead, behind, rest)
     return dict(zip(COUNT_COLUMNS, values, strict=True))
 
 
-def without_texts(found: Sequence[TaskItems]) -> list[str]:
+def without_texts(task_items: Sequence[TaskItems]) -> list[str]:
     """Return a note for each reason why the items of some tasks are not stored."""
     tasks: dict[str, list[str]] = {}
-    for each in found:
-        if each.texts is None:
-            tasks.setdefault(each.why, []).append(each.task)
+    for items in task_items:
+        if items.texts is None:
+            tasks.setdefault(items.why, []).append(items.task)
     return [f"Keys only, no items ({why}): {', '.join(names)}." for why, names in tasks.items()]

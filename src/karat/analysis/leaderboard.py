@@ -61,6 +61,46 @@ OF_METRIC = {"score", "score_low", "score_high"}
 FEWEST_RATED = 4
 #: with more jobs, single tasks are tested over folds: reading stored predictions takes too long
 MAX_JOBS = 500
+RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
+#: the difference to the first model over these tasks: by default with two to five tasks
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+#: what a leaderboard of two to five tasks is tested on
+THESE_TASKS = "these tasks"
+NORMALIZED = ("score", "median", "wins")
+RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
+COSTS = (
+    "failed",
+    "declined",
+    "seconds",
+    "memory_mb",
+    "dimensions",
+    "vector_bytes",
+    "tokens",
+    "price",
+)
+#: costs of endpoints: columns only if a model has some
+OF_ENDPOINTS = ("tokens", "price")
+#: columns of every leaderboard: ranks always come with their uncertainty
+ALWAYS = {*RANKS, *DIFFERENCES, "metric", "status", "failed"}
+#: further columns of each view
+OF_VIEW = {
+    "task": ("score", "score_low", "score_high"),
+    **dict.fromkeys(("kind", "dataset"), ("tasks",)),
+    "language": ("tasks", "score"),
+}
+#: index of a model that is not there
+NO_MODEL = -1
+BY = ("task", "kind", "dataset", "language")
+#: the view over all tasks of models that cannot all be compared
+GROUP = "group"
+#: names of groups by what their items are
+MODALITIES = {"table": "tables", "text": "texts", "entity": "entities"}
+#: group of tasks whose kind, dataset or language is not recorded
+OTHER = "other"
+#: columns besides the tasks; a task of such a name gets a suffix
+COLUMNS = {"model", *RANKS, *DIFFERENCES, *RATINGS, *COSTS, "tasks", "costs", "filled"}
+#: the kind of tasks of which a leaderboard shows all metrics if there is one task
+RETRIEVAL = "retrieval"
 
 
 def sort_leaderboard(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> pd.DataFrame:
@@ -85,8 +125,8 @@ def better_first(
     """Return a sort key per row, lower is better; missing values are worst."""
     names = [str(name) for name in frame.index.names]
     if column not in (*names, *frame.columns):
-        known = [*names, *map(str, frame.columns)]
-        hint = other_names(str(column), known, names[0])
+        column_names = [*names, *map(str, frame.columns)]
+        hint = other_names(str(column), column_names, names[0])
         raise DefinitionError(f'{option}: there is no column "{column}".{hint}')
     values = frame.index.get_level_values(column) if column in names else frame[column]
     values = pd.Series(values)
@@ -97,16 +137,19 @@ def better_first(
     return np.where((values.to_numpy() == "") | (codes < 0), len(words), codes)
 
 
-def other_names(name: str, known: Sequence[str], by: str | None) -> str:
+def other_names(name: str, column_names: Sequence[str], by: str | None) -> str:
     """Return a suggestion for an unknown column, or all columns of a view.
 
     >>> other_names("zzz", ["rank", "elo"], "kind")
     ' There are: rank, elo; on request: score, median, wins, borda, pareto, difference.'
     """
     more = ("normalized", "pareto") if by == "task" else ON_REQUEST
-    could = [each for each in more if each not in known]
-    asked = f"; on request: {', '.join(could)}" if could else ""
-    return did_you_mean(name, [*known, *could]) or f" There are: {', '.join(known)}{asked}."
+    could = [column for column in more if column not in column_names]
+    on_request = f"; on request: {', '.join(could)}" if could else ""
+    return (
+        did_you_mean(name, [*column_names, *could])
+        or f" There are: {', '.join(column_names)}{on_request}."
+    )
 
 
 def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.ndarray:
@@ -117,33 +160,6 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
     elif frame.index.names[0] in ("model", GROUP) and sort in higher:
         more[:] = higher[sort]
     return np.where(more, -1.0, 1.0)
-
-
-RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
-#: the difference to the first model over these tasks: by default with two to five tasks
-DIFFERENCES = ("difference", "difference_low", "difference_high")
-#: what a leaderboard of two to five tasks is tested on
-THESE_TASKS = "these tasks"
-NORMALIZED = ("score", "median", "wins")
-RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
-COSTS = (
-    *("failed", "declined", "seconds", "memory_mb", "dimensions", "vector_bytes"),
-    *("tokens", "price"),
-)
-#: costs of endpoints: columns only if a model has some
-OF_ENDPOINTS = ("tokens", "price")
-#: columns of every leaderboard: ranks always come with their uncertainty
-ALWAYS = {*RANKS, *DIFFERENCES, "metric", "status", "failed"}
-#: further columns of each view
-OF_VIEW = {
-    "task": ("score", "score_low", "score_high"),
-    **dict.fromkeys(("kind", "dataset"), ("tasks",)),
-    "language": ("tasks", "score"),
-}
-
-
-#: index of a model that is not there
-NO_MODEL = -1
 
 
 @dataclass(frozen=True)
@@ -174,8 +190,8 @@ class RequestedColumns:
         sort: str | None,
     ) -> RequestedColumns:
         """Return the request for a view; sorting by a column requests it."""
-        given = [columns] if isinstance(columns, str) else list(columns or ())
-        parts = [str(each).partition(":") for each in given]
+        requested = [columns] if isinstance(columns, str) else list(columns or ())
+        parts = [str(column).partition(":") for column in requested]
         options = {name: rest for name, _, rest in parts if name in ("elo", "pareto") and rest}
         names = tuple(name if name in options else "".join((name, *rest)) for name, *rest in parts)
         if normalize is not None:
@@ -185,8 +201,8 @@ class RequestedColumns:
         elif sort in NORMALIZED or {"score", "median"} & {*names}:
             plain = by == "language" and not {"median", "wins"} & {sort, *names}
             normalize = None if plain else "range"
-        shown = None if columns is None else names
-        return cls(shown, sort, normalize, options.get("elo"), options.get("pareto", cls.cost))
+        visible = None if columns is None else names
+        return cls(visible, sort, normalize, options.get("elo"), options.get("pareto", cls.cost))
 
     def check(self, models: list[str]) -> None:
         """Raise ``DefinitionError`` if it names an unknown model."""
@@ -217,13 +233,13 @@ class RequestedColumns:
         """Return the requested columns, in the order of the leaderboard."""
         if self.names is None:
             return frame
-        known = [str(name) for name in frame.columns]
-        tasks = [name for name in known if name not in {*ALWAYS, *RATINGS, *COSTS}]
+        column_names = [str(name) for name in frame.columns]
+        tasks = [name for name in column_names if name not in {*ALWAYS, *RATINGS, *COSTS}]
         several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by in (None, GROUP) else {})
         chosen = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
         for name in self.names:
-            if name not in (*several, *known):
-                hint = other_names(name, [*several, *known], by)
+            if name not in (*several, *column_names):
+                hint = other_names(name, [*several, *column_names], by)
                 raise DefinitionError(f'columns: there is no column "{name}".{hint}')
             chosen |= {name, f"{name}_low", f"{name}_high", *several.get(name, ())}
         return frame[[name for name in frame.columns if name in chosen]]
@@ -264,9 +280,9 @@ class TaskTests:
         task = compared.tasks[t]
         if (task, names) not in self.known:
             stored = self.given if len(self.given.jobs) <= MAX_JOBS else pd.DataFrame()
-            about, values = (task, self.metrics[task]), compared.values[t][taking]
-            found = separate_task(stored, about, names, values, self._ratios[task])
-            self.known[task, names] = found
+            task_metric, values = (task, self.metrics[task]), compared.values[t][taking]
+            test = separate_task(stored, task_metric, names, values, self._ratios[task])
+            self.known[task, names] = test
         return self.known[task, names].placed(np.flatnonzero(taking), len(taking))
 
     @cached_property
@@ -288,8 +304,8 @@ def find_these_tasks(compared: RankedScores, tests: TaskTests) -> TheseTasks | N
     if not contested:
         return None
     part = compared.only(contested)
-    found = [tests.of(part, t) for t in range(len(contested))]
-    return these_tasks(part.models, part.tasks, part.takes, found)
+    task_tests = [tests.of(part, t) for t in range(len(contested))]
+    return these_tasks(part.models, part.tasks, part.takes, task_tests)
 
 
 def enough_tasks(takes: np.ndarray) -> bool:
@@ -314,22 +330,22 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
     difference of 0.05 between the two best models.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
-    found: dict[str, Any] = {"by": None, "test": "", "why": "", "tasks": len(contested), "items": 0}
+    facts: dict[str, Any] = {"by": None, "test": "", "why": "", "tasks": len(contested), "items": 0}
     if not len(contested):
-        return found | {"why": "one model"}
+        return facts | {"why": "one model"}
     if enough_tasks(compared.takes[:, contested]):
-        return found | {"by": "tasks", "test": "max-T over tasks"}
+        return facts | {"by": "tasks", "test": "max-T over tasks"}
     if len(contested) > 1:
         these = find_these_tasks(compared, tests)
         if these is None or not these.test:
-            return found | {"why": these.why if these else ""}
-        return found | {"by": THESE_TASKS, "test": these.test, "claim": these.claim}
-    own = tests.of(compared, int(contested[0]))
-    by = "items" if own.items else "folds" if own.test else None
-    found |= {"queries": own.queries, "spread": own.spread} if own.queries else {}
-    found |= {"by": by, "test": own.test, "why": own.why, "items": own.items}
-    found |= {"claim": own.claim, "clusters": own.clusters}
-    return found | _margin(compared.only([int(contested[0])]), own)
+            return facts | {"why": these.why if these else ""}
+        return facts | {"by": THESE_TASKS, "test": these.test, "claim": these.claim}
+    test = tests.of(compared, int(contested[0]))
+    by = "items" if test.items else "folds" if test.test else None
+    facts |= {"queries": test.queries, "spread": test.spread} if test.queries else {}
+    facts |= {"by": by, "test": test.test, "why": test.why, "items": test.items}
+    facts |= {"claim": test.claim, "clusters": test.clusters}
+    return facts | _margin(compared.only([int(contested[0])]), test)
 
 
 def _margin(compared: RankedScores, tested: Separation) -> dict[str, Any]:
@@ -354,16 +370,16 @@ def separations(
     if by is None:
         return separation(compared, tests)
     groups: dict[str, list[int]] = {}
-    for place, task in enumerate(compared.tasks):
-        groups.setdefault(group_of[task], []).append(place)
+    for position, task in enumerate(compared.tasks):
+        groups.setdefault(group_of[task], []).append(position)
     return {group: separation(compared.only(places), tests) for group, places in groups.items()}
 
 
-def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
+def fold_ratios(gathered: Gathered, tasks: Sequence[str]) -> list[float]:
     """Return n_test / n_train of each task's folds; see ``significance.fold_ratio``."""
-    repeats = given.scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"]
+    repeats = gathered.scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"]
     folds = repeats.nunique().groupby(level=0, observed=True).max()
-    sizes = given.jobs.groupby("task", observed=True)[["train", "test"]].sum()
+    sizes = gathered.jobs.groupby("task", observed=True)[["train", "test"]].sum()
     rows = pd.concat([sizes, folds], axis=1).reindex(list(tasks)).astype(float).fillna(0)
     columns = zip(rows["train"], rows["test"], rows["fold"], strict=True)
     return [fold_ratio(train, test, int(k)) for train, test, k in columns]
@@ -391,77 +407,70 @@ def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric:
     return np.where(inside, np.clip(ends, least, most), ends)
 
 
-BY = ("task", "kind", "dataset", "language")
-#: the view over all tasks of models that cannot all be compared
-GROUP = "group"
-#: names of groups by what their items are
-MODALITIES = {"table": "tables", "text": "texts", "entity": "entities"}
-#: group of tasks whose kind, dataset or language is not recorded
-OTHER = "other"
-
-
 def overall(
-    given: Gathered,
+    gathered: Gathered,
     cells: Cells,
     compared: RankedScores,
     columns: Mapping[str, str],
-    asked: RequestedColumns,
+    requested: RequestedColumns,
     tests: TaskTests,
 ) -> pd.DataFrame:
     """Return one row per model: its ranks over all tasks, its score on each, its costs."""
     means = pd.DataFrame(cells.means, index=cells.models, columns=list(columns.values()))
-    costs = _costs(given.jobs, given.jobs["model"]).reindex(cells.models)
-    frame = pd.concat([_summary(compared, asked, tests), means, _whole(costs)], axis=1)
+    costs = _costs(gathered.jobs, gathered.jobs["model"]).reindex(cells.models)
+    frame = pd.concat([_summary(compared, requested, tests), means, _whole(costs)], axis=1)
     frame.index.name = "model"
     return frame.iloc[_order(frame, compared)]
 
 
-def connected(given: Gathered, cells: Cells) -> dict[str, ModelGroup]:
+def connected(gathered: Gathered, cells: Cells) -> dict[str, ModelGroup]:
     """Return the groups of models that can be ranked together, by name; see ``connected_groups``.
 
     A group is named after what its items are, or by its number.
     """
-    found = connected_groups(cells.takes)
+    groups_found = connected_groups(cells.takes)
     names = []
-    for group in found:
-        known = {given.modalities.get(cells.tasks[t]) or "" for t in group.tasks}
-        words = [word for name, word in MODALITIES.items() if name in known]
-        names.append(" and ".join(words) if known <= {*MODALITIES} else "")
+    for group in groups_found:
+        modalities = {gathered.modalities.get(cells.tasks[t]) or "" for t in group.tasks}
+        words = [word for name, word in MODALITIES.items() if name in modalities]
+        names.append(" and ".join(words) if modalities <= {*MODALITIES} else "")
     if "" in names or len(set(names)) < len(names):
-        names = [f"group {place + 1}" for place in range(len(names))]
-    return dict(zip(names, found, strict=True))
+        names = [f"group {number + 1}" for number in range(len(names))]
+    return dict(zip(names, groups_found, strict=True))
 
 
-def split_kinds(given: Gathered, cells: Cells, group_of: Mapping[str, str]) -> dict[str, str]:
+def split_kinds(gathered: Gathered, cells: Cells, group_of: Mapping[str, str]) -> dict[str, str]:
     """Return the group of each task in a view, split where its models cannot be compared."""
     every = range(len(cells.models))
-    found: dict[str, str] = {}
+    kind_of: dict[str, str] = {}
     for name in dict.fromkeys(group_of.values()):
         places = [t for t, task in enumerate(cells.tasks) if group_of[task] == name]
-        parts = connected(given, cells.only(places, every))
+        parts = connected(gathered, cells.only(places, every))
         for label, part in parts.items():
             whole = name if len(parts) == 1 else f"{name} · {label}"
-            found |= {cells.tasks[places[t]]: whole for t in part.tasks}
-    return found
+            kind_of |= {cells.tasks[places[t]]: whole for t in part.tasks}
+    return kind_of
 
 
 def by_connection(
-    given: Gathered,
+    gathered: Gathered,
     cells: Cells,
     compared: RankedScores,
     headings: Mapping[str, str],
-    asked: RequestedColumns,
+    requested: RequestedColumns,
     tests: TaskTests,
 ) -> tuple[pd.DataFrame, dict[str, dict[str, Any]]]:
     """Return the leaderboards of all groups below each other, and the facts of each."""
     boards, facts = {}, {}
-    groups = connected(given, cells)
+    groups = connected(gathered, cells)
     for name, group in groups.items():
         part, ranked = cells.only(group.tasks, group.models), compared.only(*astuple(group))
-        own = given.of_tasks(part.tasks) if len(groups) > 1 else given
+        of_part = gathered.of_tasks(part.tasks) if len(groups) > 1 else gathered
         columns = {task: headings[task] for task in part.tasks}
-        boards[name] = overall(own, part, ranked, columns, asked.look_up(part.models), tests)
-        facts[name] = {"group": name, **_facts(own, part, ranked, columns)}
+        boards[name] = overall(
+            of_part, part, ranked, columns, requested.look_up(part.models), tests
+        )
+        facts[name] = {"group": name, **_facts(of_part, part, ranked, columns)}
         facts[name]["separation"] = separation(ranked, tests)
         facts[name]["these_tasks"] = _these_tasks_facts(boards[name], ranked, tests)
     whole = pd.concat(boards, names=[GROUP, "model"])
@@ -474,13 +483,13 @@ def _these_tasks_facts(
     board: pd.DataFrame, compared: RankedScores, tests: TaskTests
 ) -> dict[str, Any]:
     """Return what these tasks show about each model and the first one; empty if not computed."""
-    found = find_these_tasks(compared, tests) if DIFFERENCES[0] in board else None
-    if found is None or not found.test or not len(board):
+    these = find_these_tasks(compared, tests) if DIFFERENCES[0] in board else None
+    if these is None or not these.test or not len(board):
         return {}
     first = compared.models[_reference(board.reindex(compared.models), compared)]
-    rows = {row["model"]: row for row in found.against(found.models.index(first))}
-    facts = {"reference": first, "margin": MARGIN, "test": found.test, "claim": found.claim}
-    return {**facts, "tasks": found.tasks, "models": [rows[str(name)] for name in board.index]}
+    rows = {row["model"]: row for row in these.against(these.models.index(first))}
+    facts = {"reference": first, "margin": MARGIN, "test": these.test, "claim": these.claim}
+    return {**facts, "tasks": these.tasks, "models": [rows[str(name)] for name in board.index]}
 
 
 def split_groups(board: pd.DataFrame) -> list[pd.DataFrame]:
@@ -490,32 +499,32 @@ def split_groups(board: pd.DataFrame) -> list[pd.DataFrame]:
     """
     if board.attrs.get("by") != GROUP:
         return [board]
-    found = []
+    parts = []
     for name, facts in board.attrs["boards"].items():
         part = board.xs(name, level=GROUP)
         others = set(board.attrs["tasks"]) - set(facts["tasks"])
         part = part.drop(columns=[task for task in others if task in part])
         part.attrs = {**board.attrs, **facts, "by": None}
-        found.append(part)
-    return found
+        parts.append(part)
+    return parts
 
 
 def by_group(
-    given: Gathered,
+    gathered: Gathered,
     compared: RankedScores,
     group_of: Mapping[str, str],
-    asked: RequestedColumns,
+    requested: RequestedColumns,
     tests: TaskTests,
 ) -> pd.DataFrame:
     """Return one row per group of tasks and model: its ranks within the group, its costs."""
     groups: dict[str, list[int]] = {}
-    for place, task in enumerate(compared.tasks):
-        groups.setdefault(group_of[task], []).append(place)
-    costs = _costs(given.jobs, [given.jobs["task"].map(group_of), given.jobs["model"]])
+    for position, task in enumerate(compared.tasks):
+        groups.setdefault(group_of[task], []).append(position)
+    costs = _costs(gathered.jobs, [gathered.jobs["task"].map(group_of), gathered.jobs["model"]])
     boards = []
     for places in groups.values():
         part = compared.only(places)
-        frame = _summary(part, asked, tests)
+        frame = _summary(part, requested, tests)
         contested = part.takes.sum(axis=0) > 1
         frame["tasks"] = part.takes[:, contested].sum(axis=1)
         boards.append(frame.iloc[_order(frame, part)])
@@ -529,14 +538,14 @@ def mean_scores(cells: Cells, group_of: Mapping[str, str], metrics: Mapping[str,
     It is NaN unless the tasks have one metric, which is bounded and higher is better, and the
     model has a score on each of them.
     """
-    found = {}
+    mean_columns = {}
     for name in dict.fromkeys(group_of.values()):
         places = [t for t, task in enumerate(cells.tasks) if group_of[task] == name]
         used = {metrics[cells.tasks[t]] for t in places}
         one_scale = len(used) == 1 and all(cells.higher[t] for t in places) and _bounded(*used)
         means = cells.means[:, places].mean(axis=1)
-        found[name] = pd.Series(means if one_scale else np.nan, index=cells.models)
-    return pd.concat(found)
+        mean_columns[name] = pd.Series(means if one_scale else np.nan, index=cells.models)
+    return pd.concat(mean_columns)
 
 
 def _bounded(metric: str) -> bool:
@@ -547,17 +556,17 @@ def _bounded(metric: str) -> bool:
 
 
 def by_task(
-    given: Gathered,
+    gathered: Gathered,
     cells: Cells,
     compared: RankedScores,
     metrics: Mapping[str, str],
-    asked: RequestedColumns,
+    requested: RequestedColumns,
     tests: TaskTests,
 ) -> pd.DataFrame:
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
     ranks = rank_within(compared, [tests.of(compared, t).p for t in range(len(cells.tasks))])
-    low, high = _score_intervals(given, cells, list(metrics.values()))
+    low, high = _score_intervals(gathered, cells, list(metrics.values()))
     filled = np.zeros(cells.means.shape, int) if compared.filled is None else compared.filled
     low[filled.T > 0] = high[filled.T > 0] = np.nan  # they are those of other folds
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
@@ -568,14 +577,16 @@ def by_task(
         "score_low": low.ravel(),
         "score_high": high.ravel(),
     }
-    if asked.normalize is not None:
-        columns["normalized"] = normalize(compared, asked.baseline, asked.one).T.ravel()
+    if requested.normalize is not None:
+        columns["normalized"] = normalize(compared, requested.baseline, requested.one).T.ravel()
     columns["folds"] = np.concatenate(counts)
     columns |= {"filled": filled.T.ravel()} if filled.any() else {}
     columns |= _pooled_columns(cells)
     columns["status"] = cells.states.T.ravel()
     frame = pd.DataFrame(columns, index=keys)
-    costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
+    costs = _costs(gathered.jobs, [gathered.jobs["task"], gathered.jobs["model"]]).drop(
+        columns="declined"
+    )
     frame = pd.concat([frame, _whole(costs.reindex(keys))], axis=1)
     task = np.repeat(np.arange(len(cells.tasks)), len(cells.models))
     missing = (frame["status"] != OK).to_numpy() & (filled.T.ravel() == 0)
@@ -592,7 +603,7 @@ def _pooled_columns(cells: Cells) -> dict[str, Any]:
     return columns
 
 
-def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, str]:
+def groups_of(gathered: Gathered, tasks: list[str], by: str | None) -> dict[str, str]:
     """Return the group of each task in a view: its kind, dataset or language; none over all."""
     if by is None:
         return {}
@@ -605,7 +616,9 @@ def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, st
         )
     if by == "task":
         return {task: task for task in tasks}
-    groups = {"kind": given.kinds, "dataset": given.datasets, "language": given.languages}[by]
+    groups = {"kind": gathered.kinds, "dataset": gathered.datasets, "language": gathered.languages}[
+        by
+    ]
     if not groups:
         raise DataError(f'by="{by}" needs a column "{by}" in the table of scores.')
     return {task: str(groups.get(task) or OTHER) for task in tasks}
@@ -614,11 +627,11 @@ def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, st
 # -- parts ----------------------------------------------------------------------------------
 
 
-def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) -> pd.DataFrame:
+def _summary(compared: RankedScores, requested: RequestedColumns, tests: TaskTests) -> pd.DataFrame:
     compared = compared.by_name()
     ranks = rank_models(compared.values, compared.takes)
-    found = (ranks.mean, ranks.low, ranks.high, ranks.ties, ranks.top)
-    columns = dict(zip(RANKS, found, strict=True))
+    summaries = (ranks.mean, ranks.low, ranks.high, ranks.ties, ranks.top)
+    columns = dict(zip(RANKS, summaries, strict=True))
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     if len(contested) == 1:
         one = compared.only([int(contested[0])])
@@ -628,18 +641,20 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
         columns |= dict.fromkeys(("rank_low", "rank_high"), np.nan)
     frame = pd.DataFrame(columns, index=pd.Index(compared.models, name="model"))
     few = len(contested) > 1 and not enough_tasks(compared.takes[:, contested])
-    if asked.wants("difference"):
+    if requested.wants("difference"):
         frame[list(DIFFERENCES)] = np.nan  # also if nothing can be tested
-    if few or asked.wants("difference"):
+    if few or requested.wants("difference"):
         _add_differences(frame, compared, tests, letters=few)
-    if asked.normalize is not None:
-        frame["score"], frame["median"] = over_tasks(normalize(compared, asked.baseline, asked.one))
-    if asked.wants("wins"):
+    if requested.normalize is not None:
+        frame["score"], frame["median"] = over_tasks(
+            normalize(compared, requested.baseline, requested.one)
+        )
+    if requested.wants("wins"):
         frame["wins"] = over_tasks(win_shares(ranks.each))[0]
-    if asked.wants("borda"):
+    if requested.wants("borda"):
         frame["borda"] = borda(ranks.each)
-    if asked.wants("elo"):
-        rated = elo(ranks.each, asked.anchor_index)
+    if requested.wants("elo"):
+        rated = elo(ranks.each, requested.anchor_index)
         frame["elo"], frame["elo_low"], frame["elo_high"] = rated.mean, rated.low, rated.high
         if frame["elo"].count() < FEWEST_RATED:
             frame[["elo", "elo_low", "elo_high"]] = np.nan
@@ -653,12 +668,12 @@ def _add_differences(
 
     Nothing is added if no pair was tested.
     """
-    found, ranks = find_these_tasks(compared, tests), frame["rank"].to_numpy()
-    if found is None or not found.test:
+    these, ranks = find_these_tasks(compared, tests), frame["rank"].to_numpy()
+    if these is None or not these.test:
         return
     if letters:
-        frame["tie"], frame["top"] = found.letters(ranks), found.may_be_best(ranks)
-    rows = found.against(_reference(frame, compared))
+        frame["tie"], frame["top"] = these.letters(ranks), these.may_be_best(ranks)
+    rows = these.against(_reference(frame, compared))
     for name, key in zip(DIFFERENCES, ("difference", "low", "high"), strict=True):
         frame[name] = [row[key] for row in rows]
 
@@ -696,8 +711,8 @@ def _ranked_by_pairs(compared: RankedScores, by: str | None, group_of: Mapping[s
     if by == "task":
         return False
     parts: dict[str, list[int]] = {}
-    for place, task in enumerate(compared.tasks):
-        parts.setdefault(group_of.get(task, ""), []).append(place)
+    for position, task in enumerate(compared.tasks):
+        parts.setdefault(group_of.get(task, ""), []).append(position)
     return any(takers_differ(compared.takes[:, places]) for places in parts.values())
 
 
@@ -705,17 +720,17 @@ def _without_common_task(compared: RankedScores) -> dict[str, list[str]]:
     """Return the models without a rank, with ranked models with which they share no task."""
     takes = compared.takes & (compared.takes.sum(axis=0) > 1)
     ranked = comparable_models(takes)
-    found = {}
+    others_of = {}
     for m in np.flatnonzero(takes.any(axis=1) & ~ranked):
         lacking = ~(takes & takes[m]).any(axis=1)
         others = np.flatnonzero(lacking & ranked) if ranked.any() else np.flatnonzero(lacking)
-        found[compared.models[m]] = [compared.models[other] for other in others]
-    return found
+        others_of[compared.models[m]] = [compared.models[other] for other in others]
+    return others_of
 
 
-def _score_intervals(given: Gathered, cells: Cells, metrics: list[str]) -> np.ndarray:
+def _score_intervals(gathered: Gathered, cells: Cells, metrics: list[str]) -> np.ndarray:
     """Return the bounds of each score, tasks × models, within the limits of its metric."""
-    low, high = score_intervals(given, cells, metrics)
+    low, high = score_intervals(gathered, cells, metrics)
     return np.stack(
         [
             within_limits(low[t], high[t], cells.means[:, t], metric)
@@ -731,9 +746,12 @@ def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFram
     numbers = dict.fromkeys(("dimensions", "vector_bytes", *OF_ENDPOINTS), float)
     grouped = counted.astype(numbers).groupby(keys, observed=True)
     columns = (
-        *(grouped["failed"].sum(), grouped["declined"].nunique()),
-        *(grouped["seconds"].sum(min_count=1), grouped["memory"].max()),
-        *(grouped["dimensions"].max(), grouped["vector_bytes"].max()),
+        grouped["failed"].sum(),
+        grouped["declined"].nunique(),
+        grouped["seconds"].sum(min_count=1),
+        grouped["memory"].max(),
+        grouped["dimensions"].max(),
+        grouped["vector_bytes"].max(),
         *(grouped[name].sum(min_count=1) for name in OF_ENDPOINTS),
     )
     costs = pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
@@ -765,18 +783,18 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
     higher = frame.attrs.get("higher_is_better", {})
     good = better_first(frame, quality, higher, "pareto")
     cheap = better_first(frame, cost, higher, "pareto")
-    known = np.isfinite(good) & np.isfinite(cheap) & ~_on_few_tasks(frame)
+    comparable = np.isfinite(good) & np.isfinite(cheap) & ~_on_few_tasks(frame)
     if "tie" in frame and (frame["tie"] != "").any():
-        known &= (frame["tie"] != "").to_numpy()
+        comparable &= (frame["tie"] != "").to_numpy()
     scored = [task for task in frame.attrs.get("tasks", ()) if task in frame]
     if scored:  # a model that failed on every task is cheap but not on the front
-        known &= frame[scored].notna().any(axis=1).to_numpy()
+        comparable &= frame[scored].notna().any(axis=1).to_numpy()
     group = np.zeros(len(frame))
     if frame.index.nlevels > 1:
         group = np.asarray(pd.factorize(frame.index.get_level_values(0))[0])
     on = np.zeros(len(frame), dtype=bool)
-    for each in np.unique(group[known]):
-        rows = np.flatnonzero(known & (group == each))
+    for number in np.unique(group[comparable]):
+        rows = np.flatnonzero(comparable & (group == number))
         on[rows] = _front(good[rows], cheap[rows])
     return pd.Series(on, index=frame.index, name="pareto")
 
@@ -799,12 +817,6 @@ def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
     on = np.empty(len(good), dtype=bool)
     on[order] = (cheap[order] < before) & (cheap[order] == cheap[order][start])
     return on
-
-
-#: columns besides the tasks; a task of such a name gets a suffix
-COLUMNS = {"model", *RANKS, *DIFFERENCES, *RATINGS, *COSTS, "tasks", "costs", "filled"}
-#: the kind of tasks of which a leaderboard shows all metrics if there is one task
-RETRIEVAL = "retrieval"
 
 
 def leaderboard(
@@ -891,58 +903,65 @@ def leaderboard(
     >>> karat.leaderboard("results", columns=["elo", "costs"])  # doctest: +SKIP
     """
     rule = check_rule("missing", missing, RULES)
-    asked = RequestedColumns.read(columns, normalize, by, sort)
-    given, eliminated = without_eliminated(cluster_scores(gather_scores(runs, pool), cluster))
-    chosen = given.chosen(dict(metrics or {}))
-    groups = groups_of(given, list(chosen), by)
-    cells = make_cells(given, chosen)
+    requested = RequestedColumns.read(columns, normalize, by, sort)
+    gathered, eliminated = without_eliminated(cluster_scores(gather_scores(runs, pool), cluster))
+    chosen = gathered.chosen(dict(metrics or {}))
+    groups = groups_of(gathered, list(chosen), by)
+    cells = make_cells(gathered, chosen)
     compared = apply_missing_rule(cells, rule)
     cells = fill_means(cells, compared)
-    given = _costs_of(given, compared) if rule == "exclude" else given
+    gathered = _costs_of(gathered, compared) if rule == "exclude" else gathered
     # a task with the name of a column gets a suffix
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
-    asked.check(cells.models)
-    tests, boards = TaskTests(given, chosen), dict[str, dict[str, Any]]()
+    requested.check(cells.models)
+    tests, boards = TaskTests(gathered, chosen), dict[str, dict[str, Any]]()
     if by is None:
-        frame, boards = by_connection(given, cells, compared, headings, asked, tests)
+        frame, boards = by_connection(gathered, cells, compared, headings, requested, tests)
     elif by == "task":
-        frame = by_task(given, cells, compared, chosen, asked.look_up(cells.models), tests)
+        frame = by_task(gathered, cells, compared, chosen, requested.look_up(cells.models), tests)
     else:
-        groups = split_kinds(given, cells, groups)
-        frame = by_group(given, compared, groups, asked.look_up(cells.models), tests)
+        groups = split_kinds(gathered, cells, groups)
+        frame = by_group(gathered, compared, groups, requested.look_up(cells.models), tests)
         if by == "language":
             _add_mean_scores(frame, mean_scores(cells, groups, chosen))
-    further = _add_further_metrics(frame, given, chosen, headings) if by is None else {}
+    further = _add_further_metrics(frame, gathered, chosen, headings) if by is None else {}
     frame.index.names = [by or GROUP, "model"]
-    facts = _facts(given, cells, compared, headings)
-    facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor, "further": further}
-    facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
+    facts = _facts(gathered, cells, compared, headings)
+    facts |= {
+        "by": by,
+        "normalize": requested.normalize,
+        "anchor": requested.anchor,
+        "further": further,
+    }
+    facts |= {"groups": groups, "boards": boards, "positive": _positive(gathered, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts |= {"separation": separations(compared, by, groups, tests), "eliminated": eliminated}
     facts |= {"by_pairs": _ranked_by_pairs(compared, by, groups)}
-    return _finish(frame, asked, facts)
+    return _finish(frame, requested, facts)
 
 
-def without_eliminated(given: Gathered) -> tuple[Gathered, dict[str, str]]:
+def without_eliminated(gathered: Gathered) -> tuple[Gathered, dict[str, str]]:
     """Return scores without the models that a race eliminated, and when and why they were.
 
     Of models that stopped for another reason, only the tasks count that they ran, for all models.
     """
-    gone = {m: str(e.get("text")) for m, e in given.exits.items() if e["reason"] == ELIMINATED}
-    left = [model for model in given.models if model not in gone]
-    if gone and not left:
+    gone = {m: str(e.get("text")) for m, e in gathered.exits.items() if e["reason"] == ELIMINATED}
+    remaining = [model for model in gathered.models if model not in gone]
+    if gone and not remaining:
         raise DataError(
             "all models of these runs were eliminated in a race; add the runs of those that remain."
         )
-    stopped = [model for model in given.exits if model not in gone]
-    given = given.of_models(left) if gone else given
+    stopped = [model for model in gathered.exits if model not in gone]
+    gathered = gathered.of_models(remaining) if gone else gathered
     if not stopped:
-        return given, gone
-    ran = given.jobs.groupby("model", observed=True)["task"].agg(set)
-    common = [task for task in given.metrics if all(task in ran.get(m, ()) for m in stopped)]
+        return gathered, gone
+    ran = gathered.jobs.groupby("model", observed=True)["task"].agg(set)
+    common = [task for task in gathered.metrics if all(task in ran.get(m, ()) for m in stopped)]
     if common:
-        given = replace(given.of_tasks(common), metrics={t: given.metrics[t] for t in common})
-    return given, gone
+        gathered = replace(
+            gathered.of_tasks(common), metrics={t: gathered.metrics[t] for t in common}
+        )
+    return gathered, gone
 
 
 def _add_mean_scores(frame: pd.DataFrame, scores: pd.Series) -> None:
@@ -952,38 +971,40 @@ def _add_mean_scores(frame: pd.DataFrame, scores: pd.Series) -> None:
 
 
 def _add_further_metrics(
-    frame: pd.DataFrame, given: Gathered, chosen: Mapping[str, str], headings: Mapping[str, str]
+    frame: pd.DataFrame, gathered: Gathered, chosen: Mapping[str, str], headings: Mapping[str, str]
 ) -> dict[str, bool]:
     """Add a column for each other metric of a single retrieval task.
 
     Returns for each column whether higher is better.
     """
     task = next(iter(chosen), "")
-    if len(chosen) != 1 or given.kinds.get(task) != RETRIEVAL:
+    if len(chosen) != 1 or gathered.kinds.get(task) != RETRIEVAL:
         return {}
-    place, added = frame.columns.get_loc(headings[task]), {}
-    for metric in given.scores.loc[given.scores["task"] == task, "metric"].unique():
+    position, added = frame.columns.get_loc(headings[task]), {}
+    for metric in gathered.scores.loc[gathered.scores["task"] == task, "metric"].unique():
         if metric != chosen[task] and metric not in (*frame.columns, *COLUMNS):
-            cells = make_cells(given, {task: metric})
+            cells = make_cells(gathered, {task: metric})
             means = dict(zip(cells.models, cells.means[:, 0], strict=True))
-            added[metric] = given.higher_is_better.get(metric, True)
+            added[metric] = gathered.higher_is_better.get(metric, True)
             models = frame.index.get_level_values(-1)
-            frame.insert(place + len(added), metric, models.map(means).to_numpy(dtype=float))
+            frame.insert(position + len(added), metric, models.map(means).to_numpy(dtype=float))
     return added
 
 
 def _positive(
-    given: Gathered, headings: Mapping[str, str], metrics: Mapping[str, str]
+    gathered: Gathered, headings: Mapping[str, str], metrics: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the positive class of tasks whose metric depends on it."""
     return {
         headings[task]: label
-        for task, label in given.positive.items()
+        for task, label in gathered.positive.items()
         if task in headings and has_positive_class(metrics.get(task, ""))
     }
 
 
-def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any]) -> pd.DataFrame:
+def _finish(
+    frame: pd.DataFrame, requested: RequestedColumns, facts: dict[str, Any]
+) -> pd.DataFrame:
     """Return a leaderboard with its Pareto front, sorted, with the requested columns and attrs."""
     if len(facts["boards"]) > 1:
         facts["by"] = GROUP
@@ -991,16 +1012,16 @@ def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any])
         (only,) = facts["boards"].values()
         facts["these_tasks"] = only["these_tasks"]
         frame, facts["boards"] = frame.droplevel(GROUP), {}
-    if asked.wants("pareto"):
-        place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
+    if requested.wants("pareto"):
+        position = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
         frame.attrs.update({name: facts[name] for name in ("few", "boards", "higher_is_better")})
-        frame.insert(place, "pareto", pareto(frame, asked.cost))
-        facts["pareto"] = asked.cost
-    if asked.sort is not None:
-        frame = sort_leaderboard(frame, asked.sort, facts["higher_is_better"])
-    frame = asked.pick(frame, facts["by"])
-    for each in (facts, *facts["boards"].values()) if facts["by"] in (None, GROUP) else ():
-        each["tasks"] = [task for task in each["tasks"] if task in frame]
+        frame.insert(position, "pareto", pareto(frame, requested.cost))
+        facts["pareto"] = requested.cost
+    if requested.sort is not None:
+        frame = sort_leaderboard(frame, requested.sort, facts["higher_is_better"])
+    frame = requested.pick(frame, facts["by"])
+    for board_facts in (facts, *facts["boards"].values()) if facts["by"] in (None, GROUP) else ():
+        board_facts["tasks"] = [task for task in board_facts["tasks"] if task in frame]
     frame.attrs.update({name: _shared(value) for name, value in facts.items()})
     return frame
 
@@ -1011,15 +1032,15 @@ def _shared(value: Any) -> Any:
     return SharedList(value) if isinstance(value, list) else value
 
 
-def _costs_of(given: Gathered, compared: RankedScores) -> Gathered:
+def _costs_of(gathered: Gathered, compared: RankedScores) -> Gathered:
     """Return the scores without the costs of tasks on which no model is compared."""
     counted = {
         task for task, taking in zip(compared.tasks, compared.takes.T, strict=True) if taking.any()
     }
     named = ["seconds", "memory", "dimensions", "vector_bytes", *OF_ENDPOINTS]
-    jobs = given.jobs.copy()
+    jobs = gathered.jobs.copy()
     jobs.loc[~jobs["task"].isin(counted), named] = np.nan
-    return replace(given, jobs=jobs)
+    return replace(gathered, jobs=jobs)
 
 
 class Shared(dict[Any, Any]):
@@ -1037,14 +1058,14 @@ class SharedList(list[Any]):
 
 
 def _facts(
-    given: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
+    gathered: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
 ) -> dict[str, Any]:
     names = list(columns.values())
-    lost: dict[str, dict[str, str]] = {}
+    states_of: dict[str, dict[str, str]] = {}
     for m, t in np.argwhere(cells.states != OK):
-        lost.setdefault(cells.models[m], {})[names[t]] = cells.states[m, t]
+        states_of.setdefault(cells.models[m], {})[names[t]] = cells.states[m, t]
     ran = cells.takes[cells.takes.any(axis=1)]
-    covered = given.jobs.dropna(subset=["coverage"]).astype({"coverage": float})
+    covered = gathered.jobs.dropna(subset=["coverage"]).astype({"coverage": float})
     coverage = covered.groupby(["model", "task"], sort=False)["coverage"].mean()
     return {
         "tasks": names,
@@ -1053,18 +1074,18 @@ def _facts(
         "higher_is_better": dict(zip(names, cells.higher, strict=True)),
         # by model and task, where it is below 1
         "coverage": {(m, columns.get(t, t)): float(c) for (m, t), c in coverage.items() if c < 1},
-        "cells": lost,
+        "cells": states_of,
         **_taker_facts(compared),
-        "seeds": given.seeds,
-        "prompts": {m: prompts for m, prompts in given.prompts.items() if any(prompts.values())},
-        **_pooled_facts(given, cells, columns),
+        "seeds": gathered.seeds,
+        "prompts": {m: prompts for m, prompts in gathered.prompts.items() if any(prompts.values())},
+        **_pooled_facts(gathered, cells, columns),
         "filled": _filled_cells(compared, columns),
         "lacking": {
             why: [(model, columns.get(task, task)) for model, task in where]
-            for why, where in given.lacking.items()
+            for why, where in gathered.lacking.items()
         },
         "duplicate_rows": {
-            columns[task]: rows for task, rows in given.duplicate_rows.items() if task in columns
+            columns[task]: rows for task, rows in gathered.duplicate_rows.items() if task in columns
         },
     }
 
@@ -1093,12 +1114,12 @@ def _filled_cells(
     return cells
 
 
-def _pooled_facts(given: Gathered, cells: Cells, columns: Mapping[str, str]) -> dict[str, Any]:
+def _pooled_facts(gathered: Gathered, cells: Cells, columns: Mapping[str, str]) -> dict[str, Any]:
     """Return scores over fewer folds than planned, repeated jobs and spreads over seeds."""
-    repeats = given.repeated["model"].value_counts() if len(given.repeated) else {}
+    repeats = gathered.repeated["model"].value_counts() if len(gathered.repeated) else {}
     partial = {
-        model: {columns[task]: counts for task, counts in own.items()}
-        for model, own in cells.partial.items()
+        model: {columns[task]: counts for task, counts in partial_tasks.items()}
+        for model, partial_tasks in cells.partial.items()
     }
     spread: dict[str, dict[str, float]] = {}
     for m, t in np.argwhere(~np.isnan(cells.seed_spread)):

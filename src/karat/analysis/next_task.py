@@ -47,9 +47,17 @@ SIZES = (("under 1,000 rows", 1_000.0), ("1,000–9,999 rows", 10_000.0))
 LARGEST = "10,000+ rows"
 #: columns of the table of models
 COLUMNS = (
-    *("model", "rank", "next_low", "next_high"),
-    *("first", "first_low", "first_high"),
-    *("loss", "loss_low", "loss_high", "tasks"),
+    "model",
+    "rank",
+    "next_low",
+    "next_high",
+    "first",
+    "first_low",
+    "first_high",
+    "loss",
+    "loss_low",
+    "loss_high",
+    "tasks",
 )
 #: the loss in the unit of the metric that all tasks share
 SCORE_LOSS = ("score_loss", "score_loss_low", "score_loss_high")
@@ -158,13 +166,13 @@ def next_task(
     if not enough:
         raise DataError(_too_few(max(map(_usable, parts.values())), len(compared.tasks)))
     metric = _shared_metric(chosen)
-    found = [
-        _of_group(part, scores, own, metric, name if len(parts) > 1 else "")
-        for (name, part), own in zip(parts.items(), split_groups(board), strict=True)
+    expectations = [
+        _of_group(part, scores, part_board, metric, name if len(parts) > 1 else "")
+        for (name, part), part_board in zip(parts.items(), split_groups(board), strict=True)
         if name in enough
     ]
     models, within, alike = (
-        pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True)
+        pd.concat(tables, ignore_index=True) for tables in zip(*expectations, strict=True)
     )
     notes = [*_notes_of(models, scores, compared), *_short_groups(parts, enough)]
     return NextTask(models, within, alike, metric, notes)
@@ -236,13 +244,19 @@ def _of_group(
 def expected(part: RankedScores, metric: str = "") -> pd.DataFrame:
     """Return what to expect of each model on a task like these: a row per model."""
     ranks = rank_each(part.values, part.takes)
-    found = next_ranks(ranks)
+    bounds = next_ranks(ranks)
     used = ~np.isnan(ranks_among_all(ranks))
     share, score = task_losses(part)
     loss = mean_loss(np.where(used, share, np.nan))
     values = (
-        *(part.models, found.low, found.high),
-        *(found.first, found.first_low, found.first_high, *loss, found.tasks),
+        part.models,
+        bounds.low,
+        bounds.high,
+        bounds.first,
+        bounds.first_low,
+        bounds.first_high,
+        *loss,
+        bounds.tasks,
     )
     names = [name for name in COLUMNS if name != "rank"]
     table = pd.DataFrame(dict(zip(names, values, strict=True)))
@@ -335,8 +349,8 @@ def _facts(kinds: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 def _widths(table: pd.DataFrame, every: pd.DataFrame, tasks: int) -> dict[str, float]:
     """Return the mean numbers of ranks in the intervals of a class and of all tasks."""
-    own, whole = (each["next_high"] - each["next_low"] + 1 for each in (table, every))
-    width, width_of_all = float(own.mean()), float(whole[own.notna()].mean())
+    widths, whole = (rows["next_high"] - rows["next_low"] + 1 for rows in (table, every))
+    width, width_of_all = float(widths.mean()), float(whole[widths.notna()].mean())
     narrower = 1 - width / width_of_all
     return {"tasks": tasks, "width": width, "width_of_all": width_of_all, "narrower": narrower}
 

@@ -88,7 +88,7 @@ class Pairing:
     @property
     def compared(self) -> list[int]:
         """The places of the tasks on which both have a score."""
-        return [place for place, paired in enumerate(self.tasks) if paired.compared]
+        return [position for position, paired in enumerate(self.tasks) if paired.compared]
 
 
 def pair(
@@ -122,80 +122,80 @@ def pair_with(
             for name in others
         }
     sides = {side.model: side for side in pooled_sides(frozen_runs(runs), pool)}
-    found = {
+    pairings = {
         name: _RunPairing((sides[name], sides[reference]), metric, "folds", []).done()
         for name in others
     }
-    return {name: cluster_pairing(each, cluster) for name, each in found.items()}
+    return {name: cluster_pairing(pairing, cluster) for name, pairing in pairings.items()}
 
 
-def cluster_pairing(found: Pairing, column: str | None) -> Pairing:
+def cluster_pairing(pairing: Pairing, column: str | None) -> Pairing:
     """Return a pairing whose items are tested by clusters; None and "" change nothing.
 
     Raises ``DefinitionError`` if no task has the column, or too few values of it.
     """
     if not column:
-        return found
+        return pairing
     stored = [
         (paired.task, side.run, paired.task)
-        for paired in found.tasks
+        for paired in pairing.tasks
         for side in paired.sides or ()
     ]
     if not stored:
         raise DefinitionError(f'cluster "{column}" needs stored predictions of both models.')
     notes = check_cluster_column(column, stored)
-    return replace(by_cluster(found, column), notes=[*found.notes, *notes])
+    return replace(by_cluster(pairing, column), notes=[*pairing.notes, *notes])
 
 
-def by_cluster(found: Pairing, column: str | None) -> Pairing:
+def by_cluster(pairing: Pairing, column: str | None) -> Pairing:
     """Return a pairing whose items are tested by a column that was checked."""
-    tasks = [replace(paired, cluster=column or "") for paired in found.tasks]
-    return replace(found, tasks=tasks)
+    tasks = [replace(paired, cluster=column or "") for paired in pairing.tasks]
+    return replace(pairing, tasks=tasks)
 
 
 # -- from a table of scores -----------------------------------------------------------------
 
 
 def _of_table(table: Any, first: str, second: str, metric: str | None) -> Pairing:
-    given = gather_scores(table)
+    gathered = gather_scores(table)
     for name in (first, second):
-        if name not in given.models:
-            raise DefinitionError(unknown_model(name, given.models, "the table has"))
+        if name not in gathered.models:
+            raise DefinitionError(unknown_model(name, gathered.models, "the table has"))
     if first == second:
         raise DefinitionError(f'a and b are both "{first}"; name two models to compare.')
-    rows = given.scores[given.scores["model"].isin([first, second])]
+    rows = gathered.scores[gathered.scores["model"].isin([first, second])]
     tasks = dict.fromkeys(rows["task"])
-    chosen = {task: given.metrics[task] for task in tasks}
+    chosen = {task: gathered.metrics[task] for task in tasks}
     if metric is not None:
         metric = recorded_metric(metric, rows["metric"])
         measured = dict.fromkeys(rows.loc[rows["metric"] == metric, "task"])
-        chosen = choose_metric(metric, measured, given.scores["metric"])
+        chosen = choose_metric(metric, measured, gathered.scores["metric"])
     notes = _without(metric, [task for task in tasks if task not in chosen])
-    cells = make_cells(given, chosen)
-    places = [given.models.index(name) for name in (first, second)]
-    ratios = fold_ratios(given, cells.tasks)
-    found = []
+    cells = make_cells(gathered, chosen)
+    places = [gathered.models.index(name) for name in (first, second)]
+    ratios = fold_ratios(gathered, cells.tasks)
+    paired_tasks = []
     for t, task in enumerate(cells.tasks):
         both = cells.folds[t][places] * (1 if cells.higher[t] else -1)
         states = (str(cells.states[places[0], t]), str(cells.states[places[1], t]))
-        found.append(_paired(task, chosen[task], cells.higher[t], both, ratios[t], states))
-    return Pairing(first, second, found, notes, len(given.models))
+        paired_tasks.append(_paired(task, chosen[task], cells.higher[t], both, ratios[t], states))
+    return Pairing(first, second, paired_tasks, notes, len(gathered.models))
 
 
 def _paired(
     task: str, metric: str, higher: bool, both: np.ndarray, ratio: float, states: tuple[str, str]
 ) -> Paired:
-    known = ~np.isnan(both)
-    shared = known.all(axis=0) & (states == (OK, OK))
-    held = (int(known[0].sum()), int(known[1].sum()))
-    own = mean_of(both)
+    has_score = ~np.isnan(both)
+    shared = has_score.all(axis=0) & (states == (OK, OK))
+    held = (int(has_score[0].sum()), int(has_score[1].sum()))
+    means = mean_of(both)
     if states == (OK, OK) and not shared.any():
         states = (OK, NO_FOLD)
     # scores that agree in all significant digits are equal
     both = both[:, shared]
     first, second = np.where(np.equal(*significant(both)), both.mean(axis=0), both)
     return Paired(
-        task, metric, higher, first, second, ratio, states, held, (float(own[0]), float(own[1]))
+        task, metric, higher, first, second, ratio, states, held, (float(means[0]), float(means[1]))
     )
 
 
@@ -222,39 +222,41 @@ class _RunPairing:
         """Return the tasks of both, those of the first model first."""
         matches = {match.task: match for match in self._matches()}
         names = {task: self._metrics(match) for task, match in matches.items()}
-        chosen = {task: next(iter(known)) for task, known in names.items() if known}
+        chosen = {task: next(iter(metrics)) for task, metrics in names.items() if metrics}
         if self.metric is not None:
             recorded = [name for several in names.values() for name in several]
             self.metric = recorded_metric(self.metric, recorded)
-            measured = [task for task, known in names.items() if self.metric in known]
+            measured = [task for task, metrics in names.items() if self.metric in metrics]
             chosen = choose_metric(self.metric, measured, recorded)
         self.notes += _without(self.metric, [task for task in names if task not in chosen])
-        found = [self._task(matches[task], name) for task, name in chosen.items()]
+        paired_tasks = [self._task(matches[task], name) for task, name in chosen.items()]
         notes = list(dict.fromkeys(self.notes))
-        return Pairing(self.first.model, self.second.model, found, notes)
+        return Pairing(self.first.model, self.second.model, paired_tasks, notes)
 
     def _matches(self) -> Iterator[_Match]:
         """Yield the tasks that both have, and those of one, with what they differ in."""
-        left = {task: self.second.tasks[task]["task"] for task in self.second.tasks}
-        for task, about in self.first.tasks.items():
-            if left.pop(task, None) is not None:
+        unmatched = {task: self.second.tasks[task]["task"] for task in self.second.tasks}
+        for task, facts in self.first.tasks.items():
+            if unmatched.pop(task, None) is not None:
                 yield _Match(task, (task, task))
                 continue
-            free = [t for t in left if t not in self.first.tasks and left[t] == about["task"]]
+            free = [
+                t for t in unmatched if t not in self.first.tasks and unmatched[t] == facts["task"]
+            ]
             if free:
-                del left[free[0]]
+                del unmatched[free[0]]
                 why = _difference(self.first, self.second, (task, free[0]))
-                yield _Match(str(about["task"]), (task, free[0]), why)
+                yield _Match(str(facts["task"]), (task, free[0]), why)
             else:
                 yield _Match(task, (task, None))
-        yield from (_Match(task, (None, task)) for task in left)
+        yield from (_Match(task, (None, task)) for task in unmatched)
 
     def _metrics(self, match: _Match) -> dict[str, None]:
-        known: dict[str, None] = {}
+        metrics: dict[str, None] = {}
         for side, task in zip((self.first, self.second), match.names, strict=True):
-            given = side.tasks[task]["metrics"] if task is not None else ()
-            known |= dict.fromkeys(str(name) for name in given if name != "?")
-        return known
+            task_metrics = side.tasks[task]["metrics"] if task is not None else ()
+            metrics |= dict.fromkeys(str(name) for name in task_metrics if name != "?")
+        return metrics
 
     def _task(self, match: _Match, metric: str) -> Paired:
         sides = (self.first, self.second)
@@ -273,8 +275,8 @@ class _RunPairing:
             states[1] = match.why
         # a model that could not be paired still has a value of its own
         tables = [
-            _scores(given or _answered(side, task), metric)
-            for given, side, task in zip(units, sides, match.names, strict=True)
+            _scores(unit_answers or _answered(side, task), metric)
+            for unit_answers, side, task in zip(units, sides, match.names, strict=True)
         ]
         return self._paired(match, metric, (tables, states), contest)
 
@@ -282,10 +284,10 @@ class _RunPairing:
         self,
         match: _Match,
         metric: str,
-        found: tuple[list[dict[Unit, float]], list[str]],
+        scores_and_states: tuple[list[dict[Unit, float]], list[str]],
         contest: Contest | None,
     ) -> Paired:
-        tables, states = found
+        tables, states = scores_and_states
         one, other = (
             NOT_MEASURED if state == OK and not table else state
             for state, table in zip(states, tables, strict=True)
@@ -295,15 +297,15 @@ class _RunPairing:
         named = match.names[0] or match.names[1] or match.task
         higher = higher_is_better([self.first, self.second], named, metric)
         values = np.array(both, dtype=float).reshape(2, len(every))
-        made = _paired(match.task, metric, higher, values, np.nan, (one, other))
-        if contest is None or not made.compared:
-            return made
+        paired = _paired(match.task, metric, higher, values, np.nan, (one, other))
+        if contest is None or not paired.compared:
+            return paired
         shared = [unit for unit in every if all(unit in table for table in tables)]
         pair = (contest.sides[0], contest.sides[1])
-        return replace(made, ratio=contest.ratio(shared), sides=pair, units=shared)
+        return replace(paired, ratio=contest.ratio(shared), sides=pair, units=shared)
 
     def _note(self, contest: Contest) -> None:
-        self.notes += [f"{about}: {text}" for about, text in contest.notes]
+        self.notes += [f"{subject}: {text}" for subject, text in contest.notes]
         if self.on == "folds" and contest.coverage_differs:
             self.notes.append(
                 f"{contest.task}: coverage of the questions differs between the models; "
@@ -321,8 +323,8 @@ def _answered(side: Side, task: str | None) -> dict[Unit, Answered]:
 
 
 def _scores(units: dict[Unit, Answered], metric: str) -> dict[Unit, float]:
-    found = {unit: answer.scores.get(metric) for unit, answer in units.items()}
-    return {unit: v for unit, v in found.items() if v is not None and np.isfinite(v)}
+    values = {unit: answer.scores.get(metric) for unit, answer in units.items()}
+    return {unit: v for unit, v in values.items() if v is not None and np.isfinite(v)}
 
 
 def _without(metric: str | None, tasks: Sequence[str]) -> list[str]:

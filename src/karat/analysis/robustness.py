@@ -28,6 +28,7 @@ RESAMPLES = 1000
 SEED = 42
 SUMMARIES = ("clean", "corrupted", "mce", "relative_mce", "retention", "area", "worst")
 FOLD, UNIT, VIEW = ["repeat", "fold"], ["repeat", "fold", "draw"], ["corruption", "severity"]
+_OLD, _ENDS = ("", "relative_"), {"_low": 2.5, "_high": 97.5}
 
 
 class Robustness(FrameResult):
@@ -101,19 +102,19 @@ def robustness(
         what = "composed" if compositions else "single"
         raise DataError(f"no task has a {what} corruption; add corruptions to a task.")
     baselines = [baseline] if isinstance(baseline, str) else list(baseline or ())
-    known = list(pd.unique(table["model"]))
-    if baselines and not set(baselines) & set(known):
-        hint = did_you_mean(baselines[0], known) or f" There are: {', '.join(known)}."
+    models = list(pd.unique(table["model"]))
+    if baselines and not set(baselines) & set(models):
+        hint = did_you_mean(baselines[0], models) or f" There are: {', '.join(models)}."
         raise DataError(f'baseline: there is no run of "{baselines[0]}".{hint}')
     frames: list[pd.DataFrame] = []
     notes: list[str] = []
     for _, part in table.groupby("task", sort=False):
         if (part["corruption"] != "").any():
             frames += _frames(part, baselines, by_corruption, notes)
-    found = Robustness(pd.concat(frames, ignore_index=True))
-    found.attrs["notes"] = list(dict.fromkeys(notes))
-    found.attrs["baselines"] = baselines
-    return found
+    summary = Robustness(pd.concat(frames, ignore_index=True))
+    summary.attrs["notes"] = list(dict.fromkeys(notes))
+    summary.attrs["baselines"] = baselines
+    return summary
 
 
 def curves(runs: Any, *, metric: str | None = None, pool: str = "variant") -> pd.DataFrame:
@@ -125,8 +126,8 @@ def curves(runs: Any, *, metric: str | None = None, pool: str = "variant") -> pd
     both = pd.concat([clean.merge(pairs, on="task"), corrupted], ignore_index=True)
     keys = ["task", "model", "metric", "higher_is_better", *VIEW]
     grouped = both.groupby(keys, sort=False)["value"]
-    found = grouped.agg(["mean", "std", "count"]).reset_index()
-    return found.sort_values(keys, kind="stable", ignore_index=True)
+    summary = grouped.agg(["mean", "std", "count"]).reset_index()
+    return summary.sort_values(keys, kind="stable", ignore_index=True)
 
 
 def _scores(runs: Any, metric: str | None, pool: str) -> pd.DataFrame:
@@ -173,13 +174,17 @@ class _Cells:
         """Return the scores of one task as arrays, without views that have no score at all."""
         plain, dirty = part[part["corruption"] == ""], part[part["corruption"] != ""]
         models = pd.Index(pd.unique(part["model"]))
-        known = dirty[dirty["value"].notna()]
-        views = pd.MultiIndex.from_frame(known[VIEW].drop_duplicates())
+        measured = dirty[dirty["value"].notna()]
+        views = pd.MultiIndex.from_frame(measured[VIEW].drop_duplicates())
         units = pd.MultiIndex.from_frame(dirty[UNIT].drop_duplicates().sort_values(UNIT))
         folds = units.droplevel("draw").unique()
         seen = np.full((len(models), len(views), len(units)), np.nan)
-        at = (models.get_indexer(known["model"]), _places(views, known), _places(units, known))
-        seen[at] = known["value"]
+        at = (
+            models.get_indexer(measured["model"]),
+            _places(views, measured),
+            _places(units, measured),
+        )
+        seen[at] = measured["value"]
         clean = np.full((len(models), len(folds)), np.nan)
         plain = plain[_places(folds, plain) >= 0]
         clean[models.get_indexer(plain["model"]), _places(folds, plain)] = plain["value"]
@@ -223,8 +228,8 @@ def _places(index: pd.MultiIndex, frame: pd.DataFrame) -> np.ndarray:
 
 
 def _weighed(values: np.ndarray, times: np.ndarray) -> np.ndarray:
-    known = ~np.isnan(values)
-    sums, counts = np.where(known, values, 0.0) @ times.T, known.astype(float) @ times.T
+    has_value = ~np.isnan(values)
+    sums, counts = np.where(has_value, values, 0.0) @ times.T, has_value.astype(float) @ times.T
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
@@ -246,7 +251,7 @@ class _Scale:
 
 
 def _frames(
-    part: pd.DataFrame, baselines: Sequence[str], each: bool, notes: list[str]
+    part: pd.DataFrame, baselines: Sequence[str], by_corruption: bool, notes: list[str]
 ) -> list[pd.DataFrame]:
     """Return the rows of a task: one per model, or one per corruption and model."""
     first = part.iloc[0]
@@ -254,23 +259,20 @@ def _frames(
     cells = _Cells.of(part)
     base = next((cells.models.index(name) for name in baselines if name in cells.models), None)
     keys = {"metric": metric, "higher_is_better": cells.up}
-    if not each:
+    if not by_corruption:
         cells = _common(cells, task, notes)
         scale = _scale(cells, base, (task, metric), notes)
         return [_rows({"task": task}, keys, cells, scale)]
     frames = []
     for name in dict.fromkeys(cells.corruption):
-        names, own = {"task": task, "corruption": name}, cells.only([name])
-        scale = _scale(own, base, (task, metric), notes)
-        found = _rows(names, keys, own, scale)
+        names, of_corruption = {"task": task, "corruption": name}, cells.only([name])
+        scale = _scale(of_corruption, base, (task, metric), notes)
+        rows = _rows(names, keys, of_corruption, scale)
         counts = ["corruptions", "relative_corruptions", "relative_without"]
-        found = found.drop(columns=counts, errors="ignore")
+        rows = rows.drop(columns=counts, errors="ignore")
         renamed = {f"{old}mce{end}": f"{old}ce{end}" for old in _OLD for end in ("", *_ENDS)}
-        frames.append(found.rename(columns=renamed))
+        frames.append(rows.rename(columns=renamed))
     return frames
-
-
-_OLD, _ENDS = ("", "relative_"), {"_low": 2.5, "_high": 97.5}
 
 
 def _common(cells: _Cells, task: str, notes: list[str]) -> _Cells:
@@ -294,20 +296,22 @@ def _common(cells: _Cells, task: str, notes: list[str]) -> _Cells:
     return cells.only(shared)
 
 
-def _scale(cells: _Cells, base: int | None, about: tuple[str, str], notes: list[str]) -> _Scale:
+def _scale(
+    cells: _Cells, base: int | None, task_metric: tuple[str, str], notes: list[str]
+) -> _Scale:
     """Return what the ratios of a task refer to, and note which of them are left out."""
-    task, metric = about
+    task, metric = task_metric
     try:
         least, most = get_metric(metric).range
     except KaratError:
-        known = np.concatenate([cells.clean.ravel(), cells.seen.ravel()])
-        least, most = float(np.nanmin(known, initial=0.0)), 1.0
+        all_scores = np.concatenate([cells.clean.ravel(), cells.seen.ravel()])
+        least, most = float(np.nanmin(all_scores, initial=0.0)), 1.0
     retention = least >= 0
     if not retention:
         notes.append(f"{task}: no retention, {metric} can be negative.")
     if base is None:
         return _Scale(None, most, (), retention)
-    largest = max(float(np.nanmax(each, initial=-np.inf)) for each in (cells.clean, cells.seen))
+    largest = max(float(np.nanmax(scores, initial=-np.inf)) for scores in (cells.clean, cells.seen))
     top = most
     beyond = largest > most * (1 + ROUNDED)
     if cells.up and beyond and largest <= 100 * most * (1 + ROUNDED):
@@ -321,21 +325,21 @@ def _scale(cells: _Cells, base: int | None, about: tuple[str, str], notes: list[
 
 def _losing(cells: _Cells, base: int, task: str, notes: list[str]) -> tuple[str, ...]:
     """Return the corruptions under which the baseline loses; none if that is within its error."""
-    lost, name = [], cells.models[base]
+    losing, name = [], cells.models[base]
     for corruption in dict.fromkeys(cells.corruption):
-        own = cells.only([corruption]).averaged(np.ones((1, len(cells.fold))))
-        if _loss(own)[base].mean() > 0:
-            lost.append(str(corruption))
-        elif not np.isnan(_loss(own)[base]).any():
+        of_corruption = cells.only([corruption]).averaged(np.ones((1, len(cells.fold))))
+        if _loss(of_corruption)[base].mean() > 0:
+            losing.append(str(corruption))
+        elif not np.isnan(_loss(of_corruption)[base]).any():
             notes.append(f"{task}: relative mCE without {corruption}, under which {name} gains.")
-    if not lost:
+    if not losing:
         return ()
-    drawn = cells.only(lost).averaged(cells.resamples(RESAMPLES))
+    drawn = cells.only(losing).averaged(cells.resamples(RESAMPLES))
     spread = _over(drawn, _loss(drawn), _mean)[base]
     if len(cells.fold) > 1 and np.nanpercentile(spread, _ENDS["_low"]) <= 0:
         notes.append(f"{task}: no relative mCE, the loss of {name} is within its error.")
         return ()
-    return tuple(lost)
+    return tuple(losing)
 
 
 def _loss(means: _Cells) -> np.ndarray:
@@ -351,29 +355,29 @@ def _rows(
     names: dict[str, Any], keys: dict[str, Any], cells: _Cells, scale: _Scale
 ) -> pd.DataFrame:
     means = cells.averaged(np.ones((1, len(cells.fold))))
-    found = _summaries(means, scale)
+    columns = _summaries(means, scale)
     frame = pd.DataFrame({**names, "model": cells.models, **keys})
     several = len(cells.fold) > 1
     times = cells.resamples(RESAMPLES) if several else np.empty((0, len(cells.fold)))
     drawn = _summaries(cells.averaged(times), scale)
     for name in SUMMARIES:
-        frame[name] = found[name][:, 0]
+        frame[name] = columns[name][:, 0]
         # clean scores do not vary over draws
         spread = drawn[name] if name != "clean" or cells.fold.max() > 0 else drawn[name][:, :0]
         for end, share in _ENDS.items():
             # NaN where more than half of the resamples are NaN
-            known = (~np.isnan(spread)).sum(axis=1) > spread.shape[1] / 2
+            has_spread = (~np.isnan(spread)).sum(axis=1) > spread.shape[1] / 2
             edge = np.full(len(spread), np.nan)
-            if known.any():
-                edge[known] = np.nanpercentile(spread[known], share, axis=1)
+            if has_spread.any():
+                edge[has_spread] = np.nanpercentile(spread[has_spread], share, axis=1)
             frame[f"{name}{end}"] = edge
     seen = means.seen[:, :, 0]
     frame["worst_view"] = _worst_views(cells, seen)
     whole = [set(cells.corruption) - set(cells.corruption[np.isnan(scores)]) for scores in seen]
-    frame["corruptions"] = [len(each) for each in whole]
-    frame["relative_corruptions"] = [len(each & set(scale.losing)) for each in whole]
+    frame["corruptions"] = [len(corruptions) for corruptions in whole]
+    frame["relative_corruptions"] = [len(corruptions & set(scale.losing)) for corruptions in whole]
     if scale.base is not None:
-        left_out = [sorted(each - set(scale.losing)) for each in whole]
+        left_out = [sorted(corruptions - set(scale.losing)) for corruptions in whole]
         frame["relative_without"] = [", ".join(map(str, names)) for names in left_out]
     order = np.argsort(frame["corrupted"] * (-1 if cells.up else 1), kind="stable")
     return frame.iloc[order]
@@ -389,7 +393,7 @@ def _summaries(means: _Cells, scale: _Scale) -> dict[str, np.ndarray]:
     nothing = np.full(clean.shape, np.nan)
     bad = np.where(np.isnan(seen), np.inf if means.up else -np.inf, seen)
     worst = bad.min(axis=1) if means.up else bad.max(axis=1)
-    found = {
+    summaries = {
         "clean": clean,
         "corrupted": _over(means, seen, _mean),
         "mce": nothing,
@@ -400,25 +404,25 @@ def _summaries(means: _Cells, scale: _Scale) -> dict[str, np.ndarray]:
     }
     if scale.base is not None:
         error = scale.top - seen if means.up else seen
-        found["mce"] = _ratio(_over(means, error, _mean), scale.base)
+        summaries["mce"] = _ratio(_over(means, error, _mean), scale.base)
         part = means.only(scale.losing)
         if scale.losing:
-            found["relative_mce"] = _ratio(_over(part, _loss(part), _mean), scale.base)
-    return found
+            summaries["relative_mce"] = _ratio(_over(part, _loss(part), _mean), scale.base)
+    return summaries
 
 
 def _over(
     means: _Cells, values: np.ndarray, reduce: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Return the mean over corruptions of a reduction over their severities, ignoring NaN."""
-    found = []
+    ratios = []
     for name in dict.fromkeys(means.corruption):
         rows = np.flatnonzero(means.corruption == name)
         rows = rows[np.argsort(means.severity[rows], kind="stable")]
-        found.append(reduce(values[:, rows], means.severity[rows]))
-    every = np.stack(found)
-    known = ~np.isnan(every)
-    sums, counts = np.where(known, every, 0.0).sum(axis=0), known.sum(axis=0)
+        ratios.append(reduce(values[:, rows], means.severity[rows]))
+    every = np.stack(ratios)
+    has_value = ~np.isnan(every)
+    sums, counts = np.where(has_value, every, 0.0).sum(axis=0), has_value.sum(axis=0)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
@@ -440,8 +444,8 @@ def _area(clean: np.ndarray, part: np.ndarray, severity: np.ndarray) -> np.ndarr
 def _worst_views(cells: _Cells, seen: np.ndarray) -> list[str]:
     names = []
     for scores in seen if cells.up else -seen:
-        known = np.flatnonzero(~np.isnan(scores))
-        at = known[np.argmin(scores[known])] if len(known) else None
+        measured = np.flatnonzero(~np.isnan(scores))
+        at = measured[np.argmin(scores[measured])] if len(measured) else None
         view = None if at is None else View(cells.corruption[at], float(cells.severity[at]))
         names.append("" if view is None else view.name)
     return names

@@ -73,47 +73,47 @@ def _shifts(units: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def score_intervals(given: Gathered, cells: Cells, metrics: Sequence[str]) -> np.ndarray:
+def score_intervals(gathered: Gathered, cells: Cells, metrics: Sequence[str]) -> np.ndarray:
     """Return the bounds of each score: ends × tasks × models, in the units of the metric.
 
     They are those over folds, or over clusters of items: where a column names these, and where the
     data declare groups and a single fold, or folds that divide them, do not show how they vary.
     """
-    found = np.full((2, len(cells.tasks), len(cells.models)), np.nan)
-    clustered = set(cells.tasks) if given.cluster else _divided_tasks(given)
+    intervals = np.full((2, len(cells.tasks), len(cells.models)), np.nan)
+    clustered = set(cells.tasks) if gathered.cluster else _divided_tasks(gathered)
     for t, metric in enumerate(metrics):
         mean = mean_of(cells.folds[t]) * (1 if cells.higher[t] else -1)
         half = half_widths(cells.folds[t])
         low, high = mean - half, mean + half
         task = cells.tasks[t]
-        units = cluster_values(given, task, metric) if task in clustered else {}
+        units = cluster_values(gathered, task, metric) if task in clustered else {}
         for m, name in enumerate(cells.models):
             if name in units:
                 low[m], high[m] = cluster_interval(units[name], float(mean[m]), metric)
-        found[:, t] = low, high
-    return found
+        intervals[:, t] = low, high
+    return intervals
 
 
-def cluster_values(given: Gathered, task: str, metric: str) -> dict[str, Any]:
+def cluster_values(gathered: Gathered, task: str, metric: str) -> dict[str, Any]:
     """Return what each cluster of items adds to the score of each model that has predictions."""
-    found = {}
-    for name, (side, own) in find_sides(given, task, given.models).items():
+    values = {}
+    for name, (side, task_name) in find_sides(gathered, task, gathered.models).items():
         try:
-            folds = list(first_repeat(side, own).values())
+            folds = list(first_repeat(side, task_name).values())
             by_group = get_metric(metric).by_group
-            clusters = item_clusters(side.run, own, folds, given.cluster, by_group)
+            clusters = item_clusters(side.run, task_name, folds, gathered.cluster, by_group)
             if clusters is not None:
-                found[name] = contributions(metric, folds, clusters)
+                values[name] = contributions(metric, folds, clusters)
         except UNREADABLE:
             continue
-    return found
+    return values
 
 
-def _divided_tasks(given: Gathered) -> set[str]:
+def _divided_tasks(gathered: Gathered) -> set[str]:
     """Return the tasks, as on the leaderboard, whose declared groups the folds do not show."""
     return {
         labels.get(task["name"], task["name"])
-        for run, _, labels in given.sources
+        for run, _, labels in gathered.sources
         for task in run.about.get("tasks", ())
         if has_divided_groups(task)
     }

@@ -18,6 +18,13 @@ RULES = ("worst", "exclude", "common", "penalize")
 #: aliases of rules
 SAME = {"common": "exclude"}
 BASELINE = "baseline:"
+#: two models share enough tasks if they share this many, or this part of the fewer tasks of the two
+SHARED_TASKS, SHARED_PART = 6, 0.25
+#: share of the others with which a model of a group may share too few tasks
+UNSHARED = 0.1
+REFERENCES = ("range",)
+#: relative tolerance below which scores are equal
+EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -60,12 +67,6 @@ def name_order(names: Sequence[str]) -> list[int]:
     return sorted(range(len(encoded)), key=encoded.__getitem__)
 
 
-#: two models share enough tasks if they share this many, or this part of the fewer tasks of the two
-SHARED_TASKS, SHARED_PART = 6, 0.25
-#: share of the others with which a model of a group may share too few tasks
-UNSHARED = 0.1
-
-
 @dataclass(frozen=True)
 class ModelGroup:
     """Models that are compared with each other: the places of their tasks and of the models."""
@@ -88,9 +89,9 @@ def connected_groups(takes: np.ndarray) -> list[ModelGroup]:
     """
     there = np.asarray(takes, dtype=bool)
     taken = there.any(axis=0)
-    found = _merged(there, list(_split(there, np.flatnonzero(taken)))) if taken.any() else []
-    contested = [part for part in found if (there[:, part].sum(axis=0) > 1).any()]
-    alone = [part for part in found if not (there[:, part].sum(axis=0) > 1).any()]
+    merged = _merged(there, list(_split(there, np.flatnonzero(taken)))) if taken.any() else []
+    contested = [part for part in merged if (there[:, part].sum(axis=0) > 1).any()]
+    alone = [part for part in merged if not (there[:, part].sum(axis=0) > 1).any()]
     contested.sort(key=lambda part: (-there[:, part].sum(), part[0]))
     parts = [*contested, np.sort(np.concatenate(alone))] if alone else contested
     parts = parts or [np.arange(0)]
@@ -134,47 +135,49 @@ def _can_be_ranked(takes: np.ndarray) -> bool:
     if not counts.any():
         return True
     usual = counts >= max(np.median(counts[counts > 0]) / 2, 1)
-    part, own = takes[usual].astype(np.float32), counts[usual]
-    needed = np.minimum(SHARED_TASKS, SHARED_PART * np.minimum.outer(own, own))
+    part, usual_counts = takes[usual].astype(np.float32), counts[usual]
+    needed = np.minimum(SHARED_TASKS, SHARED_PART * np.minimum.outer(usual_counts, usual_counts))
     lacking = (part @ part.T < np.maximum(needed, 1)).sum(axis=1)
     few = ~usual & (counts > 0)
     taken = takes[few] @ part.mean(axis=0)
     enough = (taken >= counts[few] / 2).all()
-    return bool(enough and (lacking <= UNSHARED * (len(own) - 1)).all())
+    return bool(enough and (lacking <= UNSHARED * (len(usual_counts) - 1)).all())
 
 
 def _merged(takes: np.ndarray, groups: list[np.ndarray]) -> list[np.ndarray]:
     """Return the groups after merging those with common models that can be ranked together."""
-    found: list[np.ndarray] = []
+    merged: list[np.ndarray] = []
     for tasks in groups:
-        own = takes[:, tasks].any(axis=1)
-        overlap = np.array([(takes[:, each].any(axis=1) & own).sum() for each in found])
-        for place in np.argsort(-overlap, kind="stable"):
-            union = np.sort(np.concatenate([found[place], tasks]))
-            if overlap[place] and _can_be_ranked(takes[:, union]):
-                found[place] = union
+        takers = takes[:, tasks].any(axis=1)
+        overlap = np.array(
+            [(takes[:, group_tasks].any(axis=1) & takers).sum() for group_tasks in merged]
+        )
+        for number in np.argsort(-overlap, kind="stable"):
+            union = np.sort(np.concatenate([merged[number], tasks]))
+            if overlap[number] and _can_be_ranked(takes[:, union]):
+                merged[number] = union
                 break
         else:
-            found.append(tasks)
-    return found if len(found) == len(groups) else _merged(takes, found)
+            merged.append(tasks)
+    return merged if len(merged) == len(groups) else _merged(takes, merged)
 
 
-def find_baseline(option: str, given: str, models: Sequence[str]) -> int | None:
+def find_baseline(option: str, requested: str, models: Sequence[str]) -> int | None:
     """Return the index of the model in ``"baseline:NAME"``, None if there is no such prefix.
 
     >>> find_baseline("missing", "baseline:dummy", ["onehot", "dummy"])
     1
     """
-    if not given.startswith(BASELINE):
+    if not requested.startswith(BASELINE):
         return None
-    name = given.removeprefix(BASELINE)
+    name = requested.removeprefix(BASELINE)
     if name not in models:
         hint = did_you_mean(name, models) or f" There are: {', '.join(models)}."
         raise DefinitionError(f'{option}: there is no model "{name}".{hint}')
     return list(models).index(name)
 
 
-def references_of(given: str, models: Sequence[str]) -> list[str]:
+def references_of(requested: str, models: Sequence[str]) -> list[str]:
     """Return the models of ``"baseline:ZERO"`` or ``"baseline:ZERO,ONE"``, none without the prefix.
 
     >>> references_of("baseline:dummy,tuned", ["dummy", "tuned"])
@@ -182,22 +185,22 @@ def references_of(given: str, models: Sequence[str]) -> list[str]:
     >>> references_of("baseline:a,b", ["a,b"])  # a name may have a comma
     ['a,b']
     """
-    if not given.startswith(BASELINE):
+    if not requested.startswith(BASELINE):
         return []
-    text = given.removeprefix(BASELINE)
-    places = [place for place, letter in enumerate(text) if letter == ","]
-    pairs = [[text[:place], text[place + 1 :]] for place in places]
-    known = [pair for pair in pairs if set(pair) <= set(models)]
-    return [text] if text in models or not pairs else (known or pairs)[0]
+    text = requested.removeprefix(BASELINE)
+    places = [comma for comma, letter in enumerate(text) if letter == ","]
+    pairs = [[text[:comma], text[comma + 1 :]] for comma in places]
+    named = [pair for pair in pairs if set(pair) <= set(models)]
+    return [text] if text in models or not pairs else (named or pairs)[0]
 
 
-def check_rule(option: str, given: Any, rules: Sequence[str]) -> str:
+def check_rule(option: str, requested: Any, rules: Sequence[str]) -> str:
     """Return the name of a rule, or raise ``DefinitionError``."""
-    if isinstance(given, str) and (given in rules or given.startswith(BASELINE)):
-        return SAME.get(given, given)
+    if isinstance(requested, str) and (requested in rules or requested.startswith(BASELINE)):
+        return SAME.get(requested, requested)
     named = ", ".join(f'"{rule}"' for rule in rules)
-    hint = did_you_mean(str(given), rules)
-    raise DefinitionError(f'{option} must be {named} or "baseline:MODEL", got {given!r}.{hint}')
+    hint = did_you_mean(str(requested), rules)
+    raise DefinitionError(f'{option} must be {named} or "baseline:MODEL", got {requested!r}.{hint}')
 
 
 def apply_missing_rule(cells: Cells, rule: str) -> RankedScores:
@@ -221,9 +224,9 @@ def apply_missing_rule(cells: Cells, rule: str) -> RankedScores:
             table = _of_common_folds(table, cells.tried[t], takes[:, t])
         if baseline is not None and not np.isnan(table[baseline]).all():
             takes[:, t] = cells.takes.any(axis=1)
-            lost = np.isnan(table) & ~np.isnan(table[baseline])
-            filled[:, t] = lost.sum(axis=1) * takes[:, t]
-            table = np.where(lost, table[baseline], table)
+            missing = np.isnan(table) & ~np.isnan(table[baseline])
+            filled[:, t] = missing.sum(axis=1) * takes[:, t]
+            table = np.where(missing, table[baseline], table)
         values.append(significant(table))
     return RankedScores(cells.models, cells.tasks, values, takes, rule, filled)
 
@@ -254,13 +257,13 @@ def count_missing(cells: Cells, compared: RankedScores) -> dict[str, Any]:
     Tasks without any score are not counted. ``imputed`` counts scores replaced by the baseline's,
     ``penalized`` those that count as the worst, ``partial`` models with fewer folds than others.
     """
-    rule, shown = compared.rule, cells.scored
-    states, takes = cells.states[:, shown], compared.takes[:, shown]
+    rule, scored = compared.rule, cells.scored
+    states, takes = cells.states[:, scored], compared.takes[:, scored]
     # a group of models may lack the baseline
-    known = [name == rule.removeprefix(BASELINE) for name in cells.models]
+    is_baseline = [name == rule.removeprefix(BASELINE) for name in cells.models]
     imputed = np.zeros(takes.shape, dtype=bool)
-    if rule.startswith(BASELINE) and any(known):
-        imputed = takes & (states != OK) & (states[known.index(True)] == OK)
+    if rule.startswith(BASELINE) and any(is_baseline):
+        imputed = takes & (states != OK) & (states[is_baseline.index(True)] == OK)
     fewer = [run.any(axis=1) & ~run.all(axis=1) for run in cells.tried]
     return {
         "rule": rule,
@@ -270,13 +273,8 @@ def count_missing(cells: Cells, compared: RankedScores) -> dict[str, Any]:
         "partial": int(np.sum(fewer)),
         "cells": int(states.size),
         "tasks": int((takes.sum(axis=0) > 1).sum()),
-        "of": int(shown.sum()),
+        "of": int(scored.sum()),
     }
-
-
-REFERENCES = ("range",)
-#: relative tolerance below which scores are equal
-EQUAL = 1e-12
 
 
 def normalize(
@@ -325,9 +323,9 @@ def _between(table: np.ndarray, references: np.ndarray) -> np.ndarray:
     A failed fold counts as its worst score, as everywhere. Folds without both references, or in
     which they are equal, are left out.
     """
-    known = ~np.isnan(references).any(axis=0) & ~np.isnan(table).all(axis=0)
-    zero, one = references[:, known]
-    table = table[:, known]
+    has_scores = ~np.isnan(references).any(axis=0) & ~np.isnan(table).all(axis=0)
+    zero, one = references[:, has_scores]
+    table = table[:, has_scores]
     apart = np.array([not _equal(a, b) for a, b in zip(zero, one, strict=True)], dtype=bool)
     if not apart.any():
         return np.full(len(table), np.nan)
@@ -337,8 +335,8 @@ def _between(table: np.ndarray, references: np.ndarray) -> np.ndarray:
 
 def _means(values: np.ndarray) -> np.ndarray:
     """Return means over the folds with any score; a failed fold counts as its worst."""
-    known = values[:, ~np.isnan(values).all(axis=0)]
-    return np.where(np.isnan(known), np.nanmin(known, axis=0), known).mean(axis=1)
+    measured = values[:, ~np.isnan(values).all(axis=0)]
+    return np.where(np.isnan(measured), np.nanmin(measured, axis=0), measured).mean(axis=1)
 
 
 def _by_range(means: np.ndarray, failed: np.ndarray) -> np.ndarray:

@@ -40,9 +40,9 @@ class TaskLevels:
         >>> TaskLevels(levels, takes, ["acc"] * 7, np.ones(3, dtype=bool)).skipped_low().round(3)
         array([  nan,   nan, 0.023])
         """
-        found = np.array([self._skipped_low(m) for m in range(len(self.takes))])
-        found[~np.isnan(found)] = holm(found[~np.isnan(found)])
-        return found
+        p_values = np.array([self._skipped_low(m) for m in range(len(self.takes))])
+        p_values[~np.isnan(p_values)] = holm(p_values[~np.isnan(p_values)])
+        return p_values
 
     def _skipped_low(self, model: int) -> float:
         skipped = ~self.takes[model]

@@ -49,8 +49,21 @@ MOST_VALUES = 50
 LONG_TEXT = 30
 SEED = 0
 SLICE_COLUMNS = (
-    *("task", "slice", "feature", "worse", "items", "of", "first", "second"),
-    *("difference", "difference_low", "difference_high", "elsewhere", "p", "p_adjusted", "loss"),
+    "task",
+    "slice",
+    "feature",
+    "worse",
+    "items",
+    "of",
+    "first",
+    "second",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "elsewhere",
+    "p",
+    "p_adjusted",
+    "loss",
 )
 
 
@@ -78,14 +91,16 @@ def slices_of(feature: str, values: Sequence[str] | np.ndarray, names: bool = Fa
     numbers = pd.to_numeric(pd.Series(texts).where(there), errors="coerce").to_numpy(dtype=float)
     numeric = bool(there.any()) and bool(np.isfinite(numbers[there]).all())
     if numeric and not names and len(np.unique(numbers[there])) > MOST_NUMBERS:
-        found = _quartiles(feature, numbers)
+        slices = _quartiles(feature, numbers)
     else:
-        counts = sorted(Counter(texts[there]).items(), key=lambda each: (-each[1], each[0]))
+        counts = sorted(
+            Counter(texts[there]).items(), key=lambda value_count: (-value_count[1], value_count[0])
+        )
         frequent = [value for value, _ in counts[:MOST_VALUES]]
-        found = [Slice(f"{feature} = {value}", feature, texts == value) for value in frequent]
+        slices = [Slice(f"{feature} = {value}", feature, texts == value) for value in frequent]
     if not there.all():
-        found.append(Slice(f"{feature} is missing", feature, ~there))
-    return found
+        slices.append(Slice(f"{feature} is missing", feature, ~there))
+    return slices
 
 
 def _quartiles(feature: str, numbers: np.ndarray) -> list[Slice]:
@@ -98,25 +113,25 @@ def _quartiles(feature: str, numbers: np.ndarray) -> list[Slice]:
     return [Slice(name, feature, part == i) for i, name in enumerate(names) if (part == i).any()]
 
 
-def make_slices(found: TaskItems, by: str) -> list[Slice]:
+def make_slices(task_items: TaskItems, by: str) -> list[Slice]:
     """Return the slices of a task's items by a feature, or by all of them.
 
     Raises ``DataError`` if it needs items that are not stored, and ``DefinitionError`` for an
     unknown feature.
     """
-    features = dict(_features(found))
+    features = dict(_features(task_items))
     if by == AUTO:
-        return _distinct(each for name, values in features.items() for each in _cut(name, values))
+        return _distinct(piece for name, values in features.items() for piece in _cut(name, values))
     if by in features:
         return _cut(by, features[by])
-    if found.texts is None and by != CLASS:
-        raise DataError(f"the items of {found.task} are not stored: {found.why}.")
+    if task_items.texts is None and by != CLASS:
+        raise DataError(f"the items of {task_items.task} are not stored: {task_items.why}.")
     words = {LENGTHS: "texts", MISSING: "missing cells", GROUP: "groups", CLASS: "classes"}
     if by in words:
-        raise DefinitionError(f"the data of {found.task} have no {words[by]}.")
-    known = ", ".join(features)
+        raise DefinitionError(f"the data of {task_items.task} have no {words[by]}.")
+    names = ", ".join(features)
     hint = did_you_mean(by, features)
-    raise DefinitionError(f'{found.task} has no column "{by}".{hint} There are: {known}.')
+    raise DefinitionError(f'{task_items.task} has no column "{by}".{hint} There are: {names}.')
 
 
 def _cut(name: str, values: np.ndarray) -> list[Slice]:
@@ -130,11 +145,11 @@ def _cut(name: str, values: np.ndarray) -> list[Slice]:
     return slices_of("missing cells" if name == MISSING else name, values)
 
 
-def _features(found: TaskItems) -> Iterator[tuple[str, np.ndarray]]:
+def _features(task_items: TaskItems) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the features of items as texts: class, group, length, columns, missing cells."""
-    table, texts = found.table, found.texts
-    if found.loss in ("error", "absolute error", "rank distance"):
-        name = CLASS if found.loss == "error" else TARGET
+    table, texts = task_items.table, task_items.texts
+    if task_items.loss in ("error", "absolute error", "rank distance"):
+        name = CLASS if task_items.loss == "error" else TARGET
         yield name, table["target"].astype(str).to_numpy(dtype=object)
     if texts is None:
         if GROUP in table:
@@ -148,14 +163,14 @@ def _features(found: TaskItems) -> Iterator[tuple[str, np.ndarray]]:
     if LENGTH in rows:
         yield LENGTHS, rows[LENGTH].to_numpy(dtype=object)
     yield from ((str(name), rows[name].to_numpy(dtype=object)) for name in columns)
-    lost = (cells == "").sum(axis=1)
-    if lost.any():
-        yield MISSING, lost.astype(str).astype(object)
+    missing = (cells == "").sum(axis=1)
+    if missing.any():
+        yield MISSING, missing.astype(str).astype(object)
 
 
 def _distinct(slices: Iterable[Slice]) -> list[Slice]:
     """Return slices without those that hold the same items as an earlier one."""
-    return list({each.inside.tobytes(): each for each in reversed([*slices])}.values())[::-1]
+    return list({piece.inside.tobytes(): piece for piece in reversed([*slices])}.values())[::-1]
 
 
 @dataclass(frozen=True)
@@ -199,8 +214,8 @@ def propose(
     scored: list[tuple[float, int, Slice, int]] = []
     values = values[among]
     spread = float(values.std()) or 1.0
-    for each in slices:
-        inside = each.inside[among]
+    for piece in slices:
+        inside = piece.inside[among]
         sizes = int(inside.sum()), int((~inside).sum())
         if min(sizes) < FEWEST_PROPOSED:
             continue
@@ -208,9 +223,9 @@ def propose(
         sign = -1 if paired and mean < 0 else 1
         score = sign * (mean - rest) / (spread * np.sqrt(1 / sizes[0] + 1 / sizes[1]))
         if score >= MIN_SCORE:
-            scored.append((-score, len(scored), each, sign))
+            scored.append((-score, len(scored), piece, sign))
     scored.sort(key=lambda entry: entry[:2])
-    return [(each, sign) for _, _, each, sign in scored[:MOST_TESTED]]
+    return [(piece, sign) for _, _, piece, sign in scored[:MOST_TESTED]]
 
 
 def worse_inside(
@@ -238,8 +253,8 @@ def worse_inside(
         p.append(_upper(float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1))
     if clusters is not None:
         p.append(_upper(difference, *cluster_error(values, inside, clusters)))
-        own = (x, np.ones(len(x), dtype=bool), clusters[inside])
-        p += [_upper(float(x.mean()), *cluster_error(*own))] if paired else []
+        of_slice = (x, np.ones(len(x), dtype=bool), clusters[inside])
+        p += [_upper(float(x.mean()), *cluster_error(*of_slice))] if paired else []
     return max(p)
 
 
@@ -269,9 +284,9 @@ def cluster_error(
 
 def _welch(x: np.ndarray, rest: np.ndarray) -> tuple[float, float]:
     """Return the standard error of the difference of two means, and its degrees of freedom."""
-    parts = [float(each.var(ddof=1)) / len(each) for each in (x, rest)]
+    parts = [float(values.var(ddof=1)) / len(values) for values in (x, rest)]
     total = sum(parts)
-    below = sum(part**2 / (len(each) - 1) for part, each in zip(parts, (x, rest), strict=True))
+    below = sum(part**2 / (len(values) - 1) for part, values in zip(parts, (x, rest), strict=True))
     return float(np.sqrt(total)), total**2 / below if below else float(len(x) - 1)
 
 
@@ -290,10 +305,10 @@ def estimate_slices(
 
     With ``clusters``, slices of the items of few clusters are not tested.
     """
-    found = []
+    estimates = []
     units = None if clusters is None else clusters[test]
-    for each, sign in proposed:
-        inside, chosen = each.inside[test], values[test]
+    for piece, sign in proposed:
+        inside, chosen = piece.inside[test], values[test]
         if min(int(inside.sum()), int((~inside).sum())) < FEWEST_TESTED:
             continue
         if units is not None and fewest_clusters(units, inside) < FEWEST_CLUSTERS:
@@ -301,8 +316,8 @@ def estimate_slices(
         p = worse_inside(sign * chosen, inside, paired, units)
         # a direction found on the same items is tested in both
         p = min(1.0, 2 * p) if paired and test.all() else p
-        found.append(SliceTest(each, sign, p, _estimates(chosen, inside, paired, units)))
-    return found
+        estimates.append(SliceTest(piece, sign, p, _estimates(chosen, inside, paired, units)))
+    return estimates
 
 
 def fewest_clusters(clusters: np.ndarray, inside: np.ndarray) -> int:
@@ -321,8 +336,13 @@ def _estimates(
     widths = [_half_width(values, inside, paired)]
     if clusters is not None:
         which = (values[inside], np.ones(int(inside.sum()), dtype=bool), clusters[inside])
-        found = cluster_error(*which) if paired else cluster_error(values, inside, clusters)
-        widths.append(float(scipy.special.stdtrit(found[1], (1 + CONFIDENCE) / 2)) * found[0])
+        error_and_freedom = (
+            cluster_error(*which) if paired else cluster_error(values, inside, clusters)
+        )
+        widths.append(
+            float(scipy.special.stdtrit(error_and_freedom[1], (1 + CONFIDENCE) / 2))
+            * error_and_freedom[0]
+        )
     elsewhere = float(values[~inside].mean())
     mean = float(values[inside].mean())
     difference, half = mean if paired else mean - elsewhere, max(widths)
@@ -453,23 +473,23 @@ def compare_slices(
     >>> found.claims[["slice", "worse", "difference", "p_adjusted"]]  # doctest: +SKIP
     """
     if b is None:
-        first, found, notes = items_of_one(runs, a, tasks, pool)
+        first, task_items, notes = items_of_one(runs, a, tasks, pool)
         second = ""
     else:
-        first, second, found, notes = items_of_two(runs, a, b, tasks, pool)
+        first, second, task_items, notes = items_of_two(runs, a, b, tasks, pool)
     rows: list[dict[str, Any]] = []
     problems: list[KaratError] = []
-    notes += check_labels(cluster, {each.task: each.texts for each in found})
-    for each in found:
+    notes += check_labels(cluster, {items.task: items.texts for items in task_items})
+    for items in task_items:
         try:
-            rows += _sliced(each, by, bool(second), cluster or "", notes)
+            rows += _sliced(items, by, bool(second), cluster or "", notes)
         except DataError as error:
             problems.append(error)
-            notes.append(f"{each.task}: no slices, {str(error).rstrip('.')}.")
+            notes.append(f"{items.task}: no slices, {str(error).rstrip('.')}.")
         except DefinitionError as error:
             problems.append(error)
-            notes.append(f"{each.task}: left out, its data have no {by}.")
-    if len(problems) == len(found):
+            notes.append(f"{items.task}: left out, its data have no {by}.")
+    if len(problems) == len(task_items):
         raise next((error for error in problems if "Did you mean" in str(error)), problems[0])
     table = pd.DataFrame(rows, columns=[*SLICE_COLUMNS, "sign"])
     table["p_adjusted"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
@@ -481,70 +501,76 @@ def compare_slices(
 
 
 def _sliced(
-    found: TaskItems, by: str, paired: bool, cluster: str, notes: list[str]
+    task_items: TaskItems, by: str, paired: bool, cluster: str, notes: list[str]
 ) -> list[dict[str, Any]]:
     """Return the tested slices of a task as rows, and note how they were chosen."""
-    if found.texts is None and by == AUTO:
-        notes += without_texts([found])
-    elif found.texts is not None:
-        known = found.table["key"].isin(found.texts.index)
-        if not known.all():
-            notes.append(f"{found.task}: {known.sum():,} of {len(known):,} items are stored.")
-        found = TaskItems(found.task, found.loss, found.table[known], found.texts)
-    table = found.table
+    if task_items.texts is None and by == AUTO:
+        notes += without_texts([task_items])
+    elif task_items.texts is not None:
+        has_text = task_items.table["key"].isin(task_items.texts.index)
+        if not has_text.all():
+            notes.append(
+                f"{task_items.task}: {has_text.sum():,} of {len(has_text):,} items are stored."
+            )
+        task_items = TaskItems(
+            task_items.task, task_items.loss, task_items.table[has_text], task_items.texts
+        )
+    table = task_items.table
     values = table["first_loss"].to_numpy(dtype=float)
     values = values - table["second_loss"].to_numpy(dtype=float) if paired else values
     if not np.isfinite(values).all():
         raise DataError("some losses are not finite numbers.")
-    slices, test = make_slices(found, by), np.ones(len(table), dtype=bool)
-    clusters = _clusters(found, cluster, notes)
+    slices, test = make_slices(task_items, by), np.ones(len(table), dtype=bool)
+    clusters = _clusters(task_items, cluster, notes)
     if by == AUTO:
         groups = table.get(GROUP) if clusters is None else clusters
         test = held_out(table["fold"].to_numpy(), groups)
         proposed = propose(values, slices, ~test, paired)
         notes.append(
-            f"{found.task}: {len(slices)} slices, {len(proposed)} proposed on "
+            f"{task_items.task}: {len(slices)} slices, {len(proposed)} proposed on "
             f"{int((~test).sum()):,} items and tested on the other {int(test.sum()):,}."
         )
     else:
-        signs = [-1 if paired and values[each.inside].mean() < 0 else 1 for each in slices]
+        signs = [-1 if paired and values[piece.inside].mean() < 0 else 1 for piece in slices]
         proposed = list(zip(slices, signs, strict=True))
     tested = []
     for pair in proposed:
         # a slice that is a cluster is about this cluster, whose items are the unit
         units = None if pair[0].feature == (cluster or GROUP) else clusters
         tested += estimate_slices(values, [pair], test, paired, units)
-    return [_row(found, each, table[test & each.slice.inside], paired) for each in tested]
+    return [_row(task_items, piece, table[test & piece.slice.inside], paired) for piece in tested]
 
 
-def _clusters(found: TaskItems, cluster: str, notes: list[str]) -> np.ndarray | None:
+def _clusters(task_items: TaskItems, cluster: str, notes: list[str]) -> np.ndarray | None:
     """Return the cluster of each item, None if they are independent, and note which it is."""
-    table, labels = found.table, None
-    if cluster and found.texts is not None and cluster in known_clusters(found.texts):
-        labels = column_labels(found.texts, cluster).loc[table["key"]].to_numpy(dtype=object)
+    table, labels = task_items.table, None
+    if cluster and task_items.texts is not None and cluster in known_clusters(task_items.texts):
+        labels = column_labels(task_items.texts, cluster).loc[table["key"]].to_numpy(dtype=object)
     elif GROUP in table:
         labels = table[GROUP].to_numpy(dtype=object)
     number = 0 if labels is None else len(set(labels.tolist()))
     if not FEWEST_CLUSTERS <= number < len(table):
         notes.append(INDEPENDENT)
         return None
-    notes.append(f"{found.task}: {cluster_unit(number, len(table), cluster)}")
+    notes.append(f"{task_items.task}: {cluster_unit(number, len(table), cluster)}")
     return labels
 
 
-def _row(found: TaskItems, tested: SliceTest, inside: pd.DataFrame, paired: bool) -> dict[str, Any]:
+def _row(
+    task_items: TaskItems, tested: SliceTest, inside: pd.DataFrame, paired: bool
+) -> dict[str, Any]:
     second = float(inside["second_loss"].mean()) if paired else np.nan
     bounds = np.array([tested.values["difference_low"], tested.values["difference_high"]])
-    if found.loss != "absolute error":  # other losses are from 0 to 1
+    if task_items.loss != "absolute error":  # other losses are from 0 to 1
         bounds = np.clip(bounds, -1.0, 1.0)
     return {
-        "task": found.task,
+        "task": task_items.task,
         "slice": tested.slice.name,
         "feature": tested.slice.feature,
         "first": float(inside["first_loss"].mean()),
         "second": second,
         "p": tested.p,
-        "loss": found.loss,
+        "loss": task_items.loss,
         "sign": tested.sign,
         **tested.values,
         "difference_low": float(bounds[0]),

@@ -82,7 +82,7 @@ def read_item_values(
     """
     by_group = get_metric(metric).by_group
     aligned = _align(list(sides.values()), by_group)
-    names = [list(sides)[place] for place in aligned.places]
+    names = [list(sides)[number] for number in aligned.places]
     reasons = list(aligned.left_out.values())
     if not names:
         raise DataError(next(iter(reasons), "no model has predictions."))
@@ -194,23 +194,25 @@ def _align(sides: Sequence[tuple[Side, str]], by_group: bool) -> _Aligned:
     """Return the predictions of each model on the items that all have."""
     left_out: dict[int, str] = {}
     read: dict[int, FoldPredictions] = {}
-    for place, (side, task) in enumerate(sides):
+    for number, (side, task) in enumerate(sides):
         try:
-            read[place] = first_repeat(side, task)
+            read[number] = first_repeat(side, task)
         except (KaratError, ValueError, KeyError, TypeError):
-            left_out[place] = f"predictions of {side.model} are not stored"
+            left_out[number] = f"predictions of {side.model} are not stored"
     keys = {p: {f: _keys(fold, by_group) for f, fold in folds.items()} for p, folds in read.items()}
     shared, others = _shared_items(keys)
-    for place in others:
-        left_out[place] = f"{sides[place][0].model} has predictions of other items"
-    kept = [place for place in read if place not in left_out]
-    taken = {p: [_take(read[p][f], keys[p][f], shared[f], by_group) for f in shared] for p in kept}
-    for place in kept[1:]:
-        targets = zip(taken[place], taken[kept[0]], strict=True)
+    for number in others:
+        left_out[number] = f"{sides[number][0].model} has predictions of other items"
+    remaining = [number for number in read if number not in left_out]
+    taken = {
+        p: [_take(read[p][f], keys[p][f], shared[f], by_group) for f in shared] for p in remaining
+    }
+    for number in remaining[1:]:
+        targets = zip(taken[number], taken[remaining[0]], strict=True)
         if not by_group and not all(np.array_equal(a.target, b.target) for a, b in targets):
-            left_out[place] = f"{sides[place][0].model} has predictions of other items"
-    places = [place for place in kept if place not in left_out]
-    return _Aligned([taken[place] for place in places], places, left_out, shared)
+            left_out[number] = f"{sides[number][0].model} has predictions of other items"
+    places = [number for number in remaining if number not in left_out]
+    return _Aligned([taken[number] for number in places], places, left_out, shared)
 
 
 def _shared_items(
@@ -219,11 +221,15 @@ def _shared_items(
     """Return the items that all models have, by fold, and the models that have other items."""
     shared: dict[int, np.ndarray] = {}
     others = []
-    for place in sorted(keys, key=lambda p: -sum(map(len, keys[p].values()))):
-        own = keys[place]
-        both = {f: np.intersect1d(shared[f], own[f]) for f in shared if f in own} if shared else own
+    for number in sorted(keys, key=lambda p: -sum(map(len, keys[p].values()))):
+        item_keys = keys[number]
+        both = (
+            {f: np.intersect1d(shared[f], item_keys[f]) for f in shared if f in item_keys}
+            if shared
+            else item_keys
+        )
         if 2 * sum(map(len, both.values())) < sum(map(len, shared.values())):
-            others.append(place)
+            others.append(number)
             continue
         shared = {f: np.unique(items) for f, items in both.items() if len(items)}
     return shared, others

@@ -31,7 +31,12 @@ EQUAL_SCORES = 1e-6
 LEAST_P = 1 / (1 + RESAMPLES)
 #: what is shown about a model against another one
 BETTER, WORSE, SAME, OPEN, EQUAL, UNTESTED = (
-    *("better", "worse", "same", "open", "equal", "not tested"),
+    "better",
+    "worse",
+    "same",
+    "open",
+    "equal",
+    "not tested",
 )
 
 
@@ -187,7 +192,7 @@ class TheseTasks:
         without an interval.
         """
         low, high = self.bounds
-        found = []
+        rows = []
         for m, name in enumerate(self.models):
             at = (m, reference)
             row = {"model": name, "difference": 0.0, "low": np.nan, "high": np.nan, "p": np.nan}
@@ -198,20 +203,20 @@ class TheseTasks:
                 row |= {key: float(table[at]) for key, table in zip(keys, numbers, strict=True)}
                 row |= {"verdict": self.verdict(*at), "tasks": int(self.common[at])}
                 row |= {"tested": int(self.tested[at]), "by_task": self._by_task(*at)}
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
     def _by_task(self, one: int, other: int) -> list[dict[str, Any]]:
         """Return the difference of two models on each common task."""
         low, high = self.bounds_each
-        found = []
+        rows = []
         for t, task in enumerate(self.tasks):
             if verdict := self.verdict_on(t, one, other):
                 tables = (self.each.gain, low, high, self.p_each)
                 gain, *ends, p = (float(table[t, one, other]) for table in tables)
                 row = {"task": task, "difference": gain, "low": ends[0], "high": ends[1], "p": p}
-                found.append({**row, "verdict": verdict})
-        return found
+                rows.append({**row, "verdict": verdict})
+        return rows
 
 
 def these_tasks(
@@ -232,10 +237,10 @@ def these_tasks(
     tests
         The test of each task, with the differences of all pairs.
     """
-    each = PairDifferences(*np.stack([_differences(test) for test in tests], axis=1))
-    mean = each.over_tasks()
-    pairs, statements = (_tested_pairs(found.error) for found in (mean, each))
-    p_each = _corrected(each.p_two_sided(), statements)
+    by_task = PairDifferences(*np.stack([_differences(test) for test in tests], axis=1))
+    mean = by_task.over_tasks()
+    pairs, statements = (_tested_pairs(differences.error) for differences in (mean, by_task))
+    p_each = _corrected(by_task.p_two_sided(), statements)
     of_tests = np.stack([np.where(test.p > LEAST_P, test.p, 0.0) for test in tests])
     p_each = np.maximum(p_each, np.minimum(1.0, of_tests * len(tests)))
     p_same = np.fmax(mean.p_above(-MARGIN), mean.p_above(-MARGIN).T)
@@ -246,12 +251,12 @@ def these_tasks(
     return TheseTasks(
         models=list(models),
         tasks=list(tasks),
-        each=each,
+        each=by_task,
         p_each=p_each,
         mean=mean,
         p=_corrected(mean.p_two_sided(), pairs) if len(tests) > 1 else tests[0].p,
         p_same=_corrected(p_same, pairs),
-        bounds_each=_agreeing_bounds(each, statements, p_each),
+        bounds_each=_agreeing_bounds(by_task, statements, p_each),
         bounds=mean.bounds(pairs) if len(tests) > 1 else _agreeing_bounds(mean, pairs, tests[0].p),
         takes=takes,
         test=name,
@@ -285,6 +290,6 @@ def _tested_pairs(errors: np.ndarray) -> int:
 
 def _corrected(p: np.ndarray, statements: int) -> np.ndarray:
     """Return p of pairs corrected for so many statements (Bonferroni); 1 on the diagonal."""
-    found = np.minimum(1.0, p * max(statements, 1))
-    found[..., np.eye(p.shape[-1], dtype=bool)] = 1.0
-    return found
+    corrected = np.minimum(1.0, p * max(statements, 1))
+    corrected[..., np.eye(p.shape[-1], dtype=bool)] = 1.0
+    return corrected

@@ -83,13 +83,13 @@ def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
 
 def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:
     groups: list[list[Column]] = []
-    left = 0
+    remaining = 0
     for column in columns:
-        if not groups or _width(column) > left:
+        if not groups or _width(column) > remaining:
             groups.append([])
-            left = width
+            remaining = width
         groups[-1].append(column)
-        left -= _width(column)
+        remaining -= _width(column)
     return groups
 
 
@@ -172,7 +172,7 @@ class Grid:
                     line.append(Segment(" " * (width + 2), BOLD))
                 else:
                     text = _aligned(title[at], width, column.right)
-                    line += [Segment(each, BOLD) for each in (" ", text, " ")]
+                    line += [Segment(text_part, BOLD) for text_part in (" ", text, " ")]
             yield line
 
     def _shortened(self) -> RichTable:

@@ -34,6 +34,32 @@ from karat.stats.paired_tests import average_ranks
 DIGITS = 6
 #: characters that must be escaped inside a script element
 _ESCAPES = str.maketrans({"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+#: maximum number of sentences of one kind
+MAX_SENTENCES = 5
+#: maximum number of classes of a confusion matrix; the rarest are merged
+MAX_CLASSES = 30
+BINS = 10
+MAX_POINTS = 200
+MAX_ROWS = 50
+#: longer labels are cut
+LABEL_WIDTH = 80
+OTHER = "other"
+#: a correct prediction with a lower confidence is listed too
+LOW_CONFIDENCE = 0.5
+#: number and predictions of a fold
+Fold = tuple[int, Predictions]
+#: characters of an item in a table and in the tip of a point
+ITEM_WIDTH, POINT_WIDTH = 160, 80
+#: bytes of details in a page, of predictions read per model and task, and of all predictions
+DETAILS, READ_EACH, READ_ALL = 1_500_000, 10_000_000, 100_000_000
+#: file of a job with the labels and first principal components of its test items
+SAMPLE = "sample.csv"
+#: bytes of all maps, points of one map, and labels with their own color
+MAPS, MAPS_MAX_POINTS, MAX_LABELS = 800_000, 300, 30
+#: a sample with fewer components has all components
+COMPONENTS = 16
+#: settings of UMAP; fewer items than the minimum are not projected
+MIN_ITEMS, NEIGHBORS, SEED = 10, 15, 0
 
 
 def compact(value: Any) -> Any:
@@ -49,11 +75,11 @@ def compact(value: Any) -> Any:
     if isinstance(value, float):
         return _rounded(value)
     if isinstance(value, Mapping):
-        return {clean(str(key)): compact(each) for key, each in value.items()}
+        return {clean(str(key)): compact(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [compact(each) for each in value]
+        return [compact(item) for item in value]
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "f":
-        return [_rounded(each) for each in value.tolist()]  # fast path for most numbers of a page
+        return [_rounded(item) for item in value.tolist()]  # fast path for most numbers of a page
     if isinstance(value, np.ndarray | np.generic):
         return compact(value.tolist())
     return clean(str(value))
@@ -92,10 +118,6 @@ def _rounded(value: float) -> float | int | None:
         return None
     short = float(f"{value:.{DIGITS}g}")
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
-
-
-#: maximum number of sentences of one kind
-MAX_SENTENCES = 5
 
 
 @dataclass(frozen=True)
@@ -143,12 +165,12 @@ class PageIndex:
     @cached_property
     def done(self) -> dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]]:
         """The newest run and its records of successful jobs, by indices of task and model."""
-        found: dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]] = {}
+        jobs: dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]] = {}
         for run in reversed(self.runs):
             for task, record in run.jobs("ok"):
-                newest, records = found.setdefault((task, run.model), (run.run, []))
+                newest, records = jobs.setdefault((task, run.model), (run.run, []))
                 records += [record] if newest is run.run else []
-        return found
+        return jobs
 
     @property
     def failed(self) -> Iterator[tuple[ShownRun, int, dict[str, Any]]]:
@@ -159,7 +181,10 @@ class PageIndex:
     @cached_property
     def _predicted(self) -> dict[int, set[str]]:
         """The tasks with stored predictions, of each run: names of folders."""
-        return {id(shown.run): _folders(shown.run.folder / "predictions") for shown in self.runs}
+        return {
+            id(page_run.run): _folders(page_run.run.folder / "predictions")
+            for page_run in self.runs
+        }
 
     def predicted(self) -> Iterator[tuple[int, int]]:
         """Yield ``rounds`` with stored predictions of the task."""
@@ -211,19 +236,6 @@ def first_sentences(sentences: Sequence[str], more: Callable[[int], str]) -> lis
 
 # -- predictions -----------------------------------------------------------------------------
 
-#: maximum number of classes of a confusion matrix; the rarest are merged
-MAX_CLASSES = 30
-BINS = 10
-MAX_POINTS = 200
-MAX_ROWS = 50
-#: longer labels are cut
-LABEL_WIDTH = 80
-OTHER = "other"
-#: a correct prediction with a lower confidence is listed too
-LOW_CONFIDENCE = 0.5
-#: number and predictions of a fold
-Fold = tuple[int, Predictions]
-
 
 def details(folds: Sequence[Fold], kind: str) -> dict[str, Any]:
     """Return the details of the predictions of all folds; those that do not apply are None.
@@ -243,10 +255,10 @@ def confusion(folds: Sequence[Fold]) -> dict[str, Any] | None:
     if not folds or not all(answers.is_labeled for _, answers in folds):
         return None
     labels = sorted({label for _, answers in folds for label in answers.labels})
-    place = {label: i for i, label in enumerate(labels)}
+    number = {label: i for i, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)))
     for _, answers in folds:
-        places = np.array([place[label] for label in answers.labels], dtype=np.intp)
+        places = np.array([number[label] for label in answers.labels], dtype=np.intp)
         weight = 1.0 if answers.weight is None else answers.weight
         np.add.at(counts, (places[answers.true_codes], places[answers.answered_codes]), weight)
     names, table = _merged(labels, counts)
@@ -258,10 +270,10 @@ def _merged(labels: list[str], counts: np.ndarray) -> tuple[list[str], np.ndarra
     if len(labels) <= MAX_CLASSES:
         return labels, counts
     frequent = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[: MAX_CLASSES - 1])
-    place = np.full(len(labels), len(frequent))
-    place[frequent] = np.arange(len(frequent))
+    number = np.full(len(labels), len(frequent))
+    number[frequent] = np.arange(len(frequent))
     table = np.zeros((MAX_CLASSES, MAX_CLASSES))
-    np.add.at(table, (place[:, None], place[None, :]), counts)
+    np.add.at(table, (number[:, None], number[None, :]), counts)
     names = [labels[i] for i in frequent]
     return [*names, f"{OTHER} classes" if OTHER in names else OTHER], table
 
@@ -296,8 +308,8 @@ def scatter(folds: Sequence[Fold]) -> list[list[float]] | None:
     pairs = np.concatenate([np.column_stack([p.target, p.predictions]) for _, p in folds])
     pairs = pairs[np.isfinite(pairs).all(axis=1)]
     picked = np.linspace(0, len(pairs) - 1, min(len(pairs), MAX_POINTS)).round().astype(int)
-    found: list[list[float]] = pairs[picked].tolist()
-    return found
+    points: list[list[float]] = pairs[picked].tolist()
+    return points
 
 
 def _numeric(answers: Predictions) -> bool:
@@ -313,7 +325,7 @@ def worst_rows(folds: Sequence[Fold], kind: str) -> list[list[Any]]:
     Numbers are sorted by their distance from the target (or the distance of their ranks, where the
     scales differ), items by the rank of the correct one.
     """
-    found: list[tuple[tuple[float, int, int], list[Any]]] = []
+    rows_found: list[tuple[tuple[float, int, int], list[Any]]] = []
     for fold, answers in folds:
         errors = _errors(answers, kind)
         confidence = answers.confidence
@@ -323,10 +335,10 @@ def worst_rows(folds: Sequence[Fold], kind: str) -> list[list[Any]]:
                 both = [_value(values[i]) for values in (answers.target, answers.predictions)]
                 sure = None if confidence is None else float(confidence[i])
                 item = int(rows[i]) if answers.key is None else str(answers.key[i])
-                place = (-float(errors[i]), fold, int(rows[i]))
-                found.append((place, [fold, item, *both, sure]))
-    found.sort(key=lambda each: each[0])
-    return [row for _, row in found[:MAX_ROWS]]
+                key = (-float(errors[i]), fold, int(rows[i]))
+                rows_found.append((key, [fold, item, *both, sure]))
+    rows_found.sort(key=lambda ranked_row: ranked_row[0])
+    return [row for _, row in rows_found[:MAX_ROWS]]
 
 
 def _errors(answers: Predictions, kind: str) -> np.ndarray:
@@ -351,12 +363,6 @@ def _value(value: Any) -> Any:
     return cut_text(value, LABEL_WIDTH) if isinstance(value, str) else float(value)
 
 
-#: characters of an item in a table and in the tip of a point
-ITEM_WIDTH, POINT_WIDTH = 160, 80
-#: bytes of details in a page, of predictions read per model and task, and of all predictions
-DETAILS, READ_EACH, READ_ALL = 1_500_000, 10_000_000, 100_000_000
-
-
 @dataclass
 class Reader:
     """Reads predictions up to a number of bytes, and records what could not be read."""
@@ -367,18 +373,18 @@ class Reader:
 
     def folds(self, run: Run, records: Sequence[dict[str, Any]], label: str) -> list[Fold]:
         """Return the predictions of the jobs, as many folds as there is room for."""
-        found: list[Fold] = []
+        folds: list[Fold] = []
         room = min(self.left, READ_EACH)
         for record in records:
             needed = _size(run, record)
             if needed is None:
                 continue
             if needed > room:
-                self.large.append(f"{label}: predictions of {count(len(found), 'fold')} only.")
+                self.large.append(f"{label}: predictions of {count(len(folds), 'fold')} only.")
                 break
             room, self.left = room - needed, self.left - needed
-            found += self._fold(run, record, label)
-        return found
+            folds += self._fold(run, record, label)
+        return folds
 
     def _fold(self, run: Run, record: dict[str, Any], label: str) -> list[Fold]:
         try:
@@ -412,8 +418,8 @@ class ItemTexts:
         table = self._table(run, name)
         if table is None:
             return {}
-        given = self._given.get(task, set())
-        wanted = [key for key in dict.fromkeys(map(str, keys)) if key not in given]
+        already = self._given.get(task, set())
+        wanted = [key for key in dict.fromkeys(map(str, keys)) if key not in already]
         places = table.index.get_indexer(pd.Index(wanted, dtype=object))
         pairs = zip(wanted, places, strict=True)
         return {key: describe_item(table.iloc[i], self.width) for key, i in pairs if i >= 0}
@@ -423,38 +429,38 @@ class ItemTexts:
         self._given.setdefault(task, set()).update(texts)
 
     def _table(self, run: Run, name: str) -> pd.DataFrame | None:
-        known = {each["name"]: each.get("item_table") for each in run.about["tasks"]}
-        place = str(known.get(name))  # the name of the file has a hash of the data
-        if place not in self._tables:
+        tables = {task["name"]: task.get("item_table") for task in run.about["tasks"]}
+        table_name = str(tables.get(name))  # the name of the file has a hash of the data
+        if table_name not in self._tables:
             try:
                 table = run.items(name)
-                self._tables[place] = table if table.index.is_unique else None
+                self._tables[table_name] = table if table.index.is_unique else None
             except DataError:
                 return None
-        return self._tables[place]
+        return self._tables[table_name]
 
 
 def make_details(
-    shown: PageIndex, max_bytes: int = DETAILS
+    page: PageIndex, max_bytes: int = DETAILS
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     """Return the details by task, best models first, and notes on what was left out."""
-    found: dict[int, list[dict[str, Any]]] = {}
+    details: dict[int, list[dict[str, Any]]] = {}
     budget, reader, items = _Budget(max_bytes), Reader(), ItemTexts(ITEM_WIDTH)
     omitted = 0
-    for task, model in shown.predicted():
-        run, records = shown.done[task, model]
+    for task, model in page.predicted():
+        run, records = page.done[task, model]
         if budget.left <= 0 or reader.left <= 0:
             omitted += any(_size(run, record) is not None for record in records)
             continue
-        label = f"{short(shown.models[model])} on {short(shown.tasks[task])}"
+        label = f"{short(page.models[model])} on {short(page.tasks[task])}"
         folds = reader.folds(run, records, label)
-        made = reader.details(folds, shown.kinds[task], label) if folds else None
-        if made is None:
+        detail = reader.details(folds, page.kinds[task], label) if folds else None
+        if detail is None:
             continue
-        keys = [row[1] for row in made["rows"]]
+        keys = [row[1] for row in detail["rows"]]
         texts = items.new(run, records[0]["task"], task, keys)
-        if budget.take(entry := {"model": model, **made, "items": texts}):
-            found.setdefault(task, []).append(entry)
+        if budget.take(entry := {"model": model, **detail, "items": texts}):
+            details.setdefault(task, []).append(entry)
             items.shown(task, texts)
         else:
             budget.left = 0  # do not fill the rest with smaller entries of worse models
@@ -464,7 +470,10 @@ def make_details(
     if omitted:
         pairs = count(omitted, "pair")
         cut.append(f"Predictions of {pairs} of model and task are left out (best models first).")
-    ordered = {str(t): sorted(found[t], key=lambda each: each["model"]) for t in sorted(found)}
+    ordered = {
+        str(t): sorted(details[t], key=lambda model_detail: model_detail["model"])
+        for t in sorted(details)
+    }
     return ordered, cut
 
 
@@ -478,32 +487,23 @@ def _size(run: Run, record: dict[str, Any]) -> int | None:
 
 # -- maps of vectors -------------------------------------------------------------------------
 
-#: file of a job with the labels and first principal components of its test items
-SAMPLE = "sample.csv"
-#: bytes of all maps, points of one map, and labels with their own color
-MAPS, MAPS_MAX_POINTS, MAX_LABELS = 800_000, 300, 30
-#: a sample with fewer components has all components
-COMPONENTS = 16
-#: settings of UMAP; fewer items than the minimum are not projected
-MIN_ITEMS, NEIGHBORS, SEED = 10, 15, 0
 
-
-def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
+def make_maps(page: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
     """Return maps of the first fold of each task, best models first, and notes on what is left out.
 
     A map shows the first two principal components; ``umap`` adds UMAP of the stored components.
     """
     if umap and find_spec("umap") is None:
         raise MissingExtra("umap-learn", "umap")
-    found: list[dict[str, Any]] = []
+    maps_found: list[dict[str, Any]] = []
     damaged: list[str] = []
     budget, omitted, items = _Budget(MAPS), 0, ItemTexts(POINT_WIDTH)
-    for task, model in shown.predicted():
-        run, records = shown.done[task, model]
+    for task, model in page.predicted():
+        run, records = page.done[task, model]
         try:
             sample = _sample(run, records[0])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            label = f"{short(shown.models[model])} on {short(shown.tasks[task])}"
+            label = f"{short(page.models[model])} on {short(page.tasks[task])}"
             damaged.append(f"{label}: the map cannot be read: {short(plain(error), 160)}.")
             continue
         if sample is None:
@@ -511,10 +511,10 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
         if budget.left <= 0:
             omitted += 1
             continue
-        maps = [{"model": model, "task": task, **each} for each in _maps(sample, umap)]
+        maps = [{"model": model, "task": task, **projection} for projection in _maps(sample, umap)]
         maps[0]["items"] = items.new(run, records[0]["task"], task, sample.keys or [])
         if budget.take(maps):
-            found += maps
+            maps_found += maps
             items.shown(task, maps[0]["items"])
         else:
             budget.left = 0
@@ -522,7 +522,7 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
     cut = first_sentences(damaged, lambda n: f"{n} more maps cannot be read.")
     if omitted:
         cut.append(f"{count(omitted, 'map')} of vectors are left out (best models first).")
-    return sorted(found, key=lambda each: (each["task"], each["model"])), cut
+    return sorted(maps_found, key=lambda projection: (projection["task"], projection["model"])), cut
 
 
 @dataclass(frozen=True)
@@ -600,11 +600,11 @@ def color_by(
     counts = Counter(sorted(label for label in labels if label))
     number = MAX_LABELS if len(counts) <= MAX_LABELS else MAX_LABELS - 1
     frequent = sorted(name for name, _ in counts.most_common(number))
-    place = {name: i for i, name in enumerate(frequent)}
+    color_of = {name: i for i, name in enumerate(frequent)}
     names = [cut_text(name, LABEL_WIDTH) for name in frequent]
     if len(counts) > len(frequent):
         names.append(OTHER)
-    return names, [place.get(label, len(frequent)) if label else None for label in labels]
+    return names, [color_of.get(label, len(frequent)) if label else None for label in labels]
 
 
 def _points(flat: np.ndarray, colors: list[float | int | None]) -> list[list[float | None]]:

@@ -56,6 +56,33 @@ _MEANINGS = {
     NOT_RUN: "… not run",
 }
 _LACKING = "– library or data missing"
+#: where the takers of tasks differ
+BY_PAIRS = "Models took different tasks: ranks are by pairs, over the tasks that both have."
+#: what the test of a leaderboard is about
+_TESTED = {
+    "tasks": "over the tasks; 95 % is the t interval of the mean rank",
+    "items": "on the test items, as fitted",
+    LEARNERS: "as learners",
+    "folds": "over the folds of the task",
+    THESE_TASKS: "on average over these tasks",
+}
+_DIFFERENCE = (
+    "difference: mean gain over the reference on common tasks, of metrics such as rmse as a "
+    "share; the 95 % intervals hold for these tasks, for all pairs of models together."
+)
+#: what a rule does with missing scores, and with failed jobs
+_WORST = "each counts as the worst score of its fold"
+_RULES = {
+    "worst": ("failures count as the worst score of their fold, others are left out", _WORST),
+    "penalize": (_WORST, _WORST),
+    "exclude": (
+        "only folds with scores of all models are compared",
+        "their folds are left out for all models",
+    ),
+    BASELINE: ("replaced by those of {}", "each counts as the score of {} in its fold"),
+}
+#: column of exports with the tasks whose score was filled; by task, the number of filled folds
+FILLED_TASKS = "filled"
 
 
 def scored_tasks(board: pd.DataFrame) -> list[str]:
@@ -63,9 +90,9 @@ def scored_tasks(board: pd.DataFrame) -> list[str]:
     tasks: list[str] = board.attrs["tasks"]
     if board.attrs.get("by") is None:
         return [task for task in tasks if board[task].notna().any()]
-    lost = board.attrs["cells"].values()
+    states = board.attrs["cells"].values()
     models = board.index.get_level_values("model").nunique()
-    return [task for task in tasks if sum(task in cells for cells in lost) < models]
+    return [task for task in tasks if sum(task in cells for cells in states) < models]
 
 
 def caption(board: pd.DataFrame) -> str:
@@ -122,10 +149,6 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     yield from _of_other_tasks(board)
 
 
-#: where the takers of tasks differ
-BY_PAIRS = "Models took different tasks: ranks are by pairs, over the tasks that both have."
-
-
 def _of_ranks(board: pd.DataFrame) -> Iterator[str]:
     """Yield how models of different tasks are ranked, who has few tasks, and who has no rank."""
     facts = board.attrs
@@ -157,33 +180,19 @@ def _of_pooled_runs(facts: Mapping[Any, Any]) -> Iterator[str]:
         yield f"{count(older, 'repeated job')}: the newest counts ({names})."
 
 
-#: what the test of a leaderboard is about
-_TESTED = {
-    "tasks": "over the tasks; 95 % is the t interval of the mean rank",
-    "items": "on the test items, as fitted",
-    LEARNERS: "as learners",
-    "folds": "over the folds of the task",
-    THESE_TASKS: "on average over these tasks",
-}
-_DIFFERENCE = (
-    "difference: mean gain over the reference on common tasks, of metrics such as rmse as a "
-    "share; the 95 % intervals hold for these tasks, for all pairs of models together."
-)
-
-
 def _of_separation(board: pd.DataFrame) -> Iterator[str]:
     """Yield what the letters mean and which models may be the best, or why nothing is tested."""
     facts = board.attrs.get("separation")
     if not facts or len(board) < 2:
         return
-    each = [facts] if "by" in facts else list(facts.values())
-    yield from _of_letters(each)
+    tests = [facts] if "by" in facts else list(facts.values())
+    yield from _of_letters(tests)
     reasons: dict[str, list[str]] = {}
     for name, one in [("", facts)] if "by" in facts else facts.items():
         if one["why"] and one["why"] != ONE_MODEL:
             reasons.setdefault(one["why"], []).append(short(name))
     for why, names in reasons.items():
-        where = f" {_join(names)}" if len(names) < len(each) else ""
+        where = f" {_join(names)}" if len(names) < len(tests) else ""
         yield f"Differences are not tested{' on' * bool(where)}{where}: {why}."
     these = facts.get("by") == THESE_TASKS and board.attrs.get("these_tasks")
     if these:
@@ -240,17 +249,17 @@ def _adds_training(facts: Mapping[str, Any]) -> bool:
 
 def _of_these_tasks(board: pd.DataFrame) -> Iterator[str]:
     """Yield what the differences to the first model are, and which models share fewer tasks."""
-    found = board.attrs.get("these_tasks")
-    if not found or "difference" not in board:
+    these = board.attrs.get("these_tasks")
+    if not these or "difference" not in board:
         return
-    first, rows = short(found["reference"]), found["models"]
-    fewer = [row for row in rows if row["tested"] and row["tested"] < len(found["tasks"])]
+    first, rows = short(these["reference"]), these["models"]
+    fewer = [row for row in rows if row["tested"] and row["tested"] < len(these["tasks"])]
     names = [f"{short(row['model'])} {row['tested']}" for row in fewer]
     yield _DIFFERENCE
     if names:
         shared = all(row["tested"] == row["tasks"] for row in fewer)
         what = f"{'shared with' if shared else 'tested against'} {first}"
-        yield f"Tasks {what}, of {len(found['tasks'])}: {_join(names)}."
+        yield f"Tasks {what}, of {len(these['tasks'])}: {_join(names)}."
 
 
 def _of_other_tasks(board: pd.DataFrame) -> Iterator[str]:
@@ -258,8 +267,8 @@ def _of_other_tasks(board: pd.DataFrame) -> Iterator[str]:
     if alone := _without_ranks(board):
         yield f"Only one model has scores: {', '.join(alone)}."
     facts = board.attrs.get("separation") or {}
-    each = [facts] if "by" in facts else list(facts.values())
-    if any(one["by"] == THESE_TASKS for one in each):
+    tests = [facts] if "by" in facts else list(facts.values())
+    if any(one["by"] == THESE_TASKS for one in tests):
         yield OTHER_TASKS
 
 
@@ -293,9 +302,9 @@ def _unfilled(facts: Mapping[Any, Any]) -> dict[str, dict[str, tuple[int, int]]]
 def _of_partial(partial: Mapping[str, Mapping[str, tuple[int, int]]]) -> Iterator[str]:
     """Yield the scores over fewer folds than planned."""
     cells = [(m, t, *folds) for m, tasks in partial.items() for t, folds in tasks.items()]
-    shown = [f"{short(m)} on {short(t)} ({have} of {of})" for m, t, have, of in cells]
-    if shown:
-        yield f"{PARTIAL} mean of fewer folds than planned: {_join(shown, MAX_NOTES)}."
+    names = [f"{short(m)} on {short(t)} ({have} of {of})" for m, t, have, of in cells]
+    if names:
+        yield f"{PARTIAL} mean of fewer folds than planned: {_join(names, MAX_NOTES)}."
 
 
 def _of_seeds(spread: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
@@ -337,9 +346,9 @@ def _of_lacking(lacking: Mapping[tuple[str, str], Sequence[tuple[str, str]]]) ->
     for (what, info), pairs in list(lacking.items())[:MAX_NOTES]:
         names = list(dict.fromkeys(model if what == "library" else task for model, task in pairs))
         more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-        shown = ", ".join(map(short, names[:MAX_NAMES])) + more
+        listed = ", ".join(map(short, names[:MAX_NAMES])) + more
         kind = "" if what == "library" else "data not available: "
-        yield f"{shown}: {kind}{plain(info.partition(' Tried:')[0])}"
+        yield f"{listed}: {kind}{plain(info.partition(' Tried:')[0])}"
     if len(lacking) > MAX_NOTES:
         yield f"{count(len(lacking) - MAX_NOTES, 'more reason')} (karat plan shows all)."
 
@@ -355,7 +364,7 @@ def _of_prompts(prompts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
     """Yield the lowest shares of questions that a model could answer."""
-    lowest = sorted(coverage.items(), key=lambda each: each[1])
+    lowest = sorted(coverage.items(), key=lambda cell: cell[1])
     for (model, task), share in lowest[:MAX_NOTES]:
         yield f"{short(model)} answered {percent(share, 0)} of {plain(task)}."
     if len(lowest) > MAX_NOTES:
@@ -381,8 +390,8 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         tasks = f"{counts['tasks']} of {count(counts['of'], 'task')}"
         yield f"Compared on folds with scores of all models: {tasks}."
     if rule.startswith(BASELINE):
-        lost = sum(counts[state] for state in _MEANINGS)
-        cells = f"{counts['imputed']} of {lost}"
+        missing = sum(counts[state] for state in _MEANINGS)
+        cells = f"{counts['imputed']} of {missing}"
         yield f"Missing cells with the score of {_baseline(rule)}: {cells}."
         yield from _of_filled(board.attrs.get("filled", {}), _baseline(rule))
     failed = int(board["failed"].fillna(0).sum())
@@ -398,10 +407,10 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
 def _of_filled(filled: Mapping[str, Mapping[str, tuple[int, int]]], baseline: str) -> Iterator[str]:
     """Yield which scores have folds of the baseline."""
     cells = [(m, t, *folds) for m, tasks in filled.items() for t, folds in tasks.items()]
-    shown = [f"{short(m)} on {short(t)} ({number} of {of})" for m, t, number, of in cells]
-    if shown:
+    names = [f"{short(m)} on {short(t)} ({number} of {of})" for m, t, number, of in cells]
+    if names:
         text = f"{FILLED} as ranked, missing folds filled with the score of {baseline}"
-        yield f"{text}: {_join(shown, MAX_NOTES)}."
+        yield f"{text}: {_join(names, MAX_NOTES)}."
 
 
 def _lacking_cells(board: pd.DataFrame) -> int:
@@ -411,23 +420,10 @@ def _lacking_cells(board: pd.DataFrame) -> int:
     return sum(t in scored and cells.get(m, {}).get(t) == DECLINED for m, t in pairs)
 
 
-#: what a rule does with missing scores, and with failed jobs
-_WORST = "each counts as the worst score of its fold"
-_RULES = {
-    "worst": ("failures count as the worst score of their fold, others are left out", _WORST),
-    "penalize": (_WORST, _WORST),
-    "exclude": (
-        "only folds with scores of all models are compared",
-        "their folds are left out for all models",
-    ),
-    BASELINE: ("replaced by those of {}", "each counts as the score of {} in its fold"),
-}
-
-
-def _rule_text(rule: str, place: int) -> str:
+def _rule_text(rule: str, number: int) -> str:
     if rule.startswith(BASELINE):
-        return _RULES[BASELINE][place].format(_baseline(rule))
-    return _RULES[rule][place]
+        return _RULES[BASELINE][number].format(_baseline(rule))
+    return _RULES[rule][number]
 
 
 def _baseline(rule: str) -> str:
@@ -465,8 +461,8 @@ def make_table(board: pd.DataFrame | Table) -> Table:
     rows = board
     if by is not None:
         # groups without a score are listed below the table
-        known = board["score" if by == "task" else "rank"].groupby(level=0, sort=False)
-        rows = board[known.transform("count") > 0]
+        group_values = board["score" if by == "task" else "rank"].groupby(level=0, sort=False)
+        rows = board[group_values.transform("count") > 0]
     group = pd.factorize(rows.index.get_level_values(0))[0] if by else np.zeros(len(rows))
     starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
     model = text_column("model", rows.index.get_level_values("model"), right=False)
@@ -499,11 +495,13 @@ def make_tables(board: pd.DataFrame | Table) -> list[Table]:
 
 def _merged_notes(tables: Sequence[Table]) -> list[str]:
     """Return the notes of all groups; those of some groups begin with the name of the group."""
-    found: dict[str, list[str]] = {}
+    titles_of: dict[str, list[str]] = {}
     for table in tables:
         for note in table.notes:
-            found.setdefault(note, []).append(table.title)
-    lines = [n if len(at) == len(tables) else f"{', '.join(at)}: {n}" for n, at in found.items()]
+            titles_of.setdefault(note, []).append(table.title)
+    lines = [
+        n if len(at) == len(tables) else f"{', '.join(at)}: {n}" for n, at in titles_of.items()
+    ]
     lines.sort(key=lambda line: line.endswith(OTHER_TASKS))  # what cannot be told comes last
     names = ", ".join(table.title for table in tables)
     return [f"Models of different groups ({names}) share too few tasks to be compared.", *lines]
@@ -544,7 +542,7 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     folds = [text_column("folds", _fold_counts(rows))] if "folds" in rows else []
     if "seed_spread" in rows:
         folds.append(text_column("sd of seeds", map(rounded, rows["seed_spread"])))
-    costs = [each for each in _costs(rows) if each.name in ("failed", "time")]
+    costs = [column for column in _costs(rows) if column.name in ("failed", "time")]
     return [*columns, *_front(rows), *folds, *costs]
 
 
@@ -577,8 +575,8 @@ def _tie_head(rows: pd.DataFrame) -> str:
 def _claims(rows: pd.DataFrame) -> set[str]:
     """Return what the tests of a leaderboard are about: learners, or the models as fitted."""
     facts = rows.attrs.get("separation") or {}
-    each = [facts] if "by" in facts else list(facts.values())
-    return {one["claim"] for one in each if one.get("by") and one.get("claim")}
+    tests = [facts] if "by" in facts else list(facts.values())
+    return {one["claim"] for one in tests if one.get("by") and one.get("claim")}
 
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
@@ -593,14 +591,14 @@ def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series
 
 
 def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    found = [*_places(rows, starts), *_differences(rows)]
+    columns = [*_places(rows, starts), *_differences(rows)]
     for name in ("score", "median", "wins", "borda", "elo"):
         if name in rows:
             best = best_of(_compared(rows, name, starts), starts)
-            found.append(_numbers(name, rows[name], best, _POINTS.get(name, rounded)))
+            columns.append(_numbers(name, rows[name], best, _POINTS.get(name, rounded)))
     if "elo" in rows:
-        found.append(_interval(rows["elo_low"], rows["elo_high"], _POINTS["elo"]))
-    return found + _front(rows)
+        columns.append(_interval(rows["elo_low"], rows["elo_high"], _POINTS["elo"]))
+    return columns + _front(rows)
 
 
 def _differences(rows: pd.DataFrame) -> list[Column]:
@@ -623,10 +621,10 @@ def _front(rows: pd.DataFrame) -> list[Column]:
 
 def _task(rows: pd.DataFrame, task: str, facts: Mapping[Any, Any]) -> Column:
     up = facts["higher_is_better"][task]
-    lost = facts.get("cells", {})
-    signs = [SIGNS.get(lost.get(model, {}).get(task, ""), "–") for model in rows.index]
+    states_of = facts.get("cells", {})
+    signs = [SIGNS.get(states_of.get(model, {}).get(task, ""), "–") for model in rows.index]
     best = best_of(rows[task] if up else -rows[task], [0])
-    cells = [_score(*each) for each in zip(rows[task], best, signs, strict=True)]
+    cells = [_score(*score) for score in zip(rows[task], best, signs, strict=True)]
     marks = [_mark(facts, model, task) for model in rows.index]
     cells = [replace(c, text=c.text + mark) for c, mark in zip(cells, marks, strict=True)]
     label = metric_label(facts["metrics"][task], up)
@@ -648,12 +646,12 @@ def _further(rows: pd.DataFrame) -> dict[str, bool]:
 def _metric(values: pd.Series, up: bool) -> Column:
     """Return the column of another metric of a task."""
     best = best_of(values if up else -values, [0])
-    cells = [_score(*each, "–") for each in zip(values, best, strict=True)]
+    cells = [_score(*score, "–") for score in zip(values, best, strict=True)]
     return Column("", cells, metric_label(str(values.name), up), part="task")
 
 
 def _costs(rows: pd.DataFrame) -> list[Column]:
-    shown: dict[str, tuple[str, Callable[[float], str]]] = {
+    headings: dict[str, tuple[str, Callable[[float], str]]] = {
         "failed": ("failed", _count),
         "declined": ("n/a", _count),
         "seconds": ("time", duration),
@@ -663,10 +661,10 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
         "tokens": ("tokens", _whole),
         "price": ("price", money),
     }
-    there = [name for name in shown if name in rows]
+    there = [name for name in headings if name in rows]
     if "dimensions" in there and rows["dimensions"].isna().all():
         there.remove("dimensions")  # predictors have none
-    return [text_column(shown[n][0], map(shown[n][1], rows[n]), part="cost") for n in there]
+    return [text_column(headings[n][0], map(headings[n][1], rows[n]), part="cost") for n in there]
 
 
 def _numbers(
@@ -733,10 +731,6 @@ def to_csv(board: pd.DataFrame) -> str:
 def _to_json(board: pd.DataFrame) -> str:
     """Return a JSON list of rows."""
     return dump_json(records(_with_filled(_with_eliminated(board)).reset_index()))
-
-
-#: column of exports with the tasks whose score was filled; by task, the number of filled folds
-FILLED_TASKS = "filled"
 
 
 def _with_filled(board: pd.DataFrame) -> pd.DataFrame:

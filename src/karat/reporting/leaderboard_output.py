@@ -38,6 +38,13 @@ from karat.output.terminal_table import table_parts, wrap
 from karat.reporting.formats import lines_below, make_table, make_tables, render, to_html
 from karat.results.run import Run
 
+Given = ParamSpec("Given")
+#: maximum number of lines below a leaderboard, and of names in one line
+MAX_LINES, MAX_NAMES = 6, 3
+#: the time stamp that distinguishes several runs of one model
+STAMP = re.compile(r" \([0-9]{8}T[0-9]{6}[^ )]*\)$")
+COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
 
 def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
     """Return the leaderboard for this width; many tasks continue in further tables.
@@ -50,9 +57,6 @@ def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
             parts.append(Text(f" {table.title.capitalize()}", style="bold"))
         parts += table_parts(table, width)
     return Group(*parts)
-
-
-Given = ParamSpec("Given")
 
 
 class Leaderboard(FrameResult):
@@ -115,17 +119,21 @@ def _cut(table: Table, rows: int, max_tasks: int) -> Table:
     """Return the table with its first tasks, and a note on what is left out."""
     tasks = [column for column in table.columns if column.part == "task"]
     hidden = tasks[max_tasks:]
-    left = [f"{rows - len(table):,} more rows"] if len(table) < rows else []
-    left += [f"{len(hidden):,} more tasks"] if hidden else []
-    omitted = [f"Not shown: {' and '.join(left)}."] if left else []
-    columns = [column for column in table.columns if not any(column is each for each in hidden)]
+    omitted_parts = [f"{rows - len(table):,} more rows"] if len(table) < rows else []
+    omitted_parts += [f"{len(hidden):,} more tasks"] if hidden else []
+    omitted = [f"Not shown: {' and '.join(omitted_parts)}."] if omitted_parts else []
+    columns = [
+        column
+        for column in table.columns
+        if not any(column is hidden_task for hidden_task in hidden)
+    ]
     return replace(table, columns=columns, notes=[*omitted, *table.notes])
 
 
 def _shown(make: Callable[Given, pd.DataFrame]) -> Callable[Given, Leaderboard]:
     @functools.wraps(make)
-    def made(*given: Given.args, **options: Given.kwargs) -> Leaderboard:
-        frame = make(*given, **options)
+    def made(*arguments: Given.args, **options: Given.kwargs) -> Leaderboard:
+        frame = make(*arguments, **options)
         board = Leaderboard(frame)
         board.attrs.update(frame.attrs)
         return board
@@ -136,23 +144,16 @@ def _shown(make: Callable[Given, pd.DataFrame]) -> Callable[Given, Leaderboard]:
 leaderboard = _shown(_leaderboard)
 
 
-#: maximum number of lines below a leaderboard, and of names in one line
-MAX_LINES, MAX_NAMES = 6, 3
-#: the time stamp that distinguishes several runs of one model
-STAMP = re.compile(r" \([0-9]{8}T[0-9]{6}[^ )]*\)$")
-COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
-
-
-def finding_lines(found: Findings, where: str) -> list[str]:
+def finding_lines(findings: Findings, where: str) -> list[str]:
     """Return the lines below a leaderboard: one per check, and the command that lists them all."""
-    lines = [f"{code} {summarize_findings(group)}" for code, group in _by_code(found).items()]
-    ignored = sum(found.silenced.values())
+    lines = [f"{code} {summarize_findings(group)}" for code, group in _by_code(findings).items()]
+    ignored = sum(findings.silenced.values())
     if not lines:
         return [f"{count(ignored, 'finding')} ignored."] if ignored else []
     more = len(lines) - MAX_LINES
-    last = f"{count(len(found), 'finding')}" + (f" ({ignored:,} ignored)" if ignored else "")
+    last = f"{count(len(findings), 'finding')}" + (f" ({ignored:,} ignored)" if ignored else "")
     prefix = f"{count(more, 'more check')}; " if more > 0 else ""
-    every = "all " if len(found) > 1 else ""
+    every = "all " if len(findings) > 1 else ""
     return [*lines[:MAX_LINES], f"{prefix}karat check {where} shows {every}{last}."]
 
 
@@ -212,9 +213,12 @@ def _join(names: Sequence[str], separator: str = ", ") -> str:
     return separator.join(names[:MAX_NAMES]) + more
 
 
-def _by_code(found: Findings) -> dict[str, list[Finding]]:
-    codes = dict.fromkeys(finding.code for finding in found)
-    return {code: [each for each in found if each.code == code] for code in codes}
+def _by_code(findings: Findings) -> dict[str, list[Finding]]:
+    codes = dict.fromkeys(finding.code for finding in findings)
+    return {
+        code: [one_finding for one_finding in findings if one_finding.code == code]
+        for code in codes
+    }
 
 
 def print_findings(
@@ -226,24 +230,24 @@ def print_findings(
     pool: str = "variant",
 ) -> int:
     """Print all findings; return 1 if one has the level ``fail_on`` or a more severe one."""
-    found = check_runs(list(runs), ignore, pool)
+    findings = check_runs(list(runs), ignore, pool)
     if shape in (None, "table"):
-        _show_groups(found)
+        _show_groups(findings)
     else:
-        show(found, shape)
+        show(findings, shape)
     levels = LEVELS[: LEVELS.index(fail_on) + 1] if fail_on else ()
-    return int(any(finding.level in levels for finding in found))
+    return int(any(finding.level in levels for finding in findings))
 
 
-def _show_groups(found: Findings) -> None:
-    for code, group in _by_code(found).items():
+def _show_groups(findings: Findings) -> None:
+    for code, group in _by_code(findings).items():
         level = click.style(f"{group[0].level:<7}", fg=COLORS[group[0].level])
         click.echo(f"{click.style(code, bold=True)} {level}  {rule_of(code).title}")
-        for message, runs in Counter(plain(each.message) for each in group).items():
+        for message, runs in Counter(plain(finding.message) for finding in group).items():
             _echo(message + (f" (in {runs} runs)" if runs > 1 else ""), "   ", "     ")
         _echo(group[0].advice, "   → ", "     ")
         click.echo()
-    click.echo(found.sentence)
+    click.echo(findings.sentence)
 
 
 def _echo(text: str, first: str, rest: str) -> None:

@@ -103,6 +103,53 @@ COLUMNS = {
 OF_ENDPOINTS = ("tokens", "price")
 #: what the records of an endpoint's jobs hold about its requests
 LATENCY = ("request_seconds_median", "request_seconds_p95", "texts_per_second")
+#: one character per state of a cell
+STATE_LETTERS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n", ELIMINATED: "n"}
+#: maximum number of scores of secondary metrics
+MAX_NUMBERS = 200_000
+#: maximum bytes of the curves of each kind, points of a line, and rows of the robustness table
+LINES, MAX_POINTS, MAX_ROBUSTNESS = 700_000, 60, 1_000
+Charts = list[dict[str, Any]]
+#: texts of a card, from the task or its dataset
+DATA_TEXTS = ("title", "source", "license", "citation", "homepage", "sha256")
+COUNTS = ("items", "questions", "columns")
+#: maximum number of models tested pairwise
+MAX_MODELS = 60
+#: maximum number of findings (most severe first), and of characters of one
+MAX_FINDINGS, MESSAGE = 1_000, 600
+#: maximum number of differences of two models on a task; with more a page has none
+MAX_DIFFERENCES = 20_000
+#: maximum number of p values of single tasks, and of files of predictions read for them
+MAX_TASK_TESTS, MAX_FILES = 80_000, 500
+#: maximum number of characters of a log and of all logs, and of listed failures
+LOG, LOGS, MAX_FAILURES = 4_000, 600_000, 2_000
+#: maximum length of a reason
+INFO = 1_000
+#: with more cells than this, the leaderboard has no task columns
+MAX_CELLS = 5_000
+#: maximum number of failures and findings
+MAX_ROWS = 200
+#: longer names are cut
+NAME = 200
+#: what is shown about a dataset
+TEXTS = ("source", "license", "citation", "sha256")
+_STATES = {"f": SIGNS[FAILED], "d": SIGNS[DECLINED], "n": SIGNS[NOT_RUN]}
+Bundle = Mapping[str, Any]
+#: headings, formats and units of the other columns
+_RATINGS = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
+_COSTS = {
+    "failed": ("failed", "{:.0f}", 1.0),
+    "declined": ("n/a", "{:.0f}", 1.0),
+    "seconds": ("time", "{:.1f} s", 1.0),
+    "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
+}
+#: folder of the scripts and styles, which are used in the order of their names
+FOLDER = "html"
+#: the diamond next to the name
+ICON = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
+    "<path d='M8 1l7 7-7 7-7-7z' fill='#c8951a'/></svg>"
+)
 
 
 def make_bundle(
@@ -121,31 +168,31 @@ def make_bundle(
     ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` and ``cluster``
     are as in ``leaderboard``.
     """
-    whole_runs, found, out = _without_eliminated(runs)
-    given = cluster_scores(gather_scores(found, pool), cluster)
-    board = _board(found, given)
+    whole_runs, page_runs, out = _without_eliminated(runs)
+    gathered = cluster_scores(gather_scores(page_runs, pool), cluster)
+    board = _board(page_runs, gathered)
     whole = _one_row_each(parts := split_groups(board))
-    chosen = given.chosen({})
-    cells = make_cells(given, chosen)
+    chosen = gathered.chosen({})
+    cells = make_cells(gathered, chosen)
     order = pd.Index(cells.models).get_indexer(whole.index)
-    metrics = metrics_of(given, chosen)
-    shown = _shown(given, whole, list(chosen))
+    metrics = metrics_of(gathered, chosen)
+    page = _shown(gathered, whole, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
     compared = apply_missing_rule(cells, RULE)
-    evidence = make_evidence(given, cells, compared, **_facts(found, shown))
-    sections = _sections(found, shown, evidence, umap)
+    evidence = make_evidence(gathered, cells, compared, **_facts(page_runs, page))
+    sections = _sections(page_runs, page, evidence, umap)
     unrated = [] if "elo" in board else [NO_ELO]
     bundle = {
-        **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
-        "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
+        **{"schema": SCHEMA, "title": title or _title(page), "karat": __version__},
+        "made": max((str(r["utc"]) for run in page.runs for r in run.records), default=""),
         **{"confidence": CONFIDENCE, "rule": RULE, "notes": [*_notes(board), *out]},
-        "models": _models(whole, shown, order),
-        **_answers(parts, evidence, shown),
-        "tasks": _tasks(given, cells, metrics, evidence),
-        **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
+        "models": _models(whole, page, order),
+        **_answers(parts, evidence, page),
+        "tasks": _tasks(gathered, cells, metrics, evidence),
+        **{"scores": means_of(gathered, cells, metrics, order), "spread": spread_of(cells, order)},
         **{"folds": folds, "states": states_of(cells, order), "where": evidence.where},
-        "tests": make_tests(given, cells, order),
-        **section_data(PageData(whole_runs, found, given, parts)),
+        "tests": make_tests(gathered, cells, order),
+        **section_data(PageData(whole_runs, page_runs, gathered, parts)),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
@@ -160,20 +207,22 @@ def _without_eliminated(runs: Any) -> tuple[Any, Any, list[str]]:
     runs = sorted(frozen_runs(runs), key=lambda run: (run.folder.name, str(run.folder.resolve())))
     if not any(run.about.get("race") for run in runs):
         return runs, runs, []
-    left = [run for run in runs if not eliminated_by(run.about)]
-    if not left:
+    remaining = [run for run in runs if not eliminated_by(run.about)]
+    if not remaining:
         raise DataError("all models of these runs were eliminated in a race; add the other runs.")
     out = {run.model: why for run in runs if (why := eliminated_by(run.about))}
-    return runs, left, list(eliminated_notes(out))
+    return runs, remaining, list(eliminated_notes(out))
 
 
-def _board(found: Any, given: Gathered) -> pd.DataFrame:
+def _board(page_runs: Any, gathered: Gathered) -> pd.DataFrame:
     """Return the leaderboard with ratings and costs; Elo is slow for many models."""
-    rated = ["elo"] if len(given.models) <= MAX_RATED else []
-    costs = ["costs", "pareto"] if len(given.jobs) else []
-    few = ["difference"] if len(given.models) <= MAX_MODELS else []
+    rated = ["elo"] if len(gathered.models) <= MAX_RATED else []
+    costs = ["costs", "pareto"] if len(gathered.jobs) else []
+    few = ["difference"] if len(gathered.models) <= MAX_MODELS else []
     columns = ["tasks", "borda", "wins", *few, *rated, *costs]
-    return leaderboard(found, missing=RULE, columns=columns, pool=given.pool, cluster=given.cluster)
+    return leaderboard(
+        page_runs, missing=RULE, columns=columns, pool=gathered.pool, cluster=gathered.cluster
+    )
 
 
 def _one_row_each(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -182,18 +231,18 @@ def _one_row_each(parts: list[pd.DataFrame]) -> pd.DataFrame:
     return whole[~whole.index.duplicated()]
 
 
-def _sections(found: Any, shown: PageIndex, evidence: Evidence, umap: bool) -> dict[str, Any]:
+def _sections(page_runs: Any, page: PageIndex, evidence: Evidence, umap: bool) -> dict[str, Any]:
     """Return all sections but the scores, and notes on what was left out."""
     limited = {
-        "curves": make_curves(found, shown),
+        "curves": make_curves(page_runs, page),
         "robustness": make_robustness(evidence.robust),
-        "learning": make_learning(found, shown),
-        "details": make_details(shown),
-        "failures": make_failures(shown),
-        "maps": make_maps(shown, umap),
-        "checks": make_checks(evidence.findings, shown),
+        "learning": make_learning(page_runs, page),
+        "details": make_details(page),
+        "failures": make_failures(page),
+        "maps": make_maps(page, umap),
+        "checks": make_checks(evidence.findings, page),
     }
-    whole = {"cards": make_cards(shown), "runs": make_runs(shown)}
+    whole = {"cards": make_cards(page), "runs": make_runs(page)}
     cut = [sentence for _, sentences in limited.values() for sentence in sentences]
     return {**{name: value for name, (value, _) in limited.items()}, **whole, "cut": cut}
 
@@ -201,78 +250,80 @@ def _sections(found: Any, shown: PageIndex, evidence: Evidence, umap: bool) -> d
 # -- groups and verdicts ---------------------------------------------------------------------
 
 
-def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) -> dict[str, Any]:
+def _answers(parts: list[pd.DataFrame], evidence: Evidence, page: PageIndex) -> dict[str, Any]:
     """Return the groups of models, a verdict on each, and scores over fewer folds than planned."""
     verdicts = make_verdict(parts, evidence)
     for verdict in verdicts:
-        verdict |= {name: shown.model_place(verdict[name]) for name in ("winner", "next")}
-        verdict["top"] = [shown.model_place(name) for name in verdict["top"]]
+        verdict |= {name: page.model_place(verdict[name]) for name in ("winner", "next")}
+        verdict["top"] = [page.model_place(name) for name in verdict["top"]]
         for name in ("these_tasks", "over_tasks"):
-            verdict[name] = _with_places(verdict[name], shown)
+            verdict[name] = _with_places(verdict[name], page)
     partial = {
-        (shown.model_place(model), shown.task_place(task), *counts)
+        (page.model_place(model), page.task_place(task), *counts)
         for part in parts
         for model, tasks in part.attrs.get("partial", {}).items()
         for task, counts in tasks.items()
     }
     return {
-        "groups": _groups(parts, shown),
+        "groups": _groups(parts, page),
         "verdict": verdicts,
-        "partial": sorted(each for each in partial if None not in each),
+        "partial": sorted(row for row in partial if None not in row),
     }
 
 
-def _with_places(found: Mapping[str, Any], shown: PageIndex) -> dict[str, Any]:
+def _with_places(facts: Mapping[str, Any], page: PageIndex) -> dict[str, Any]:
     """Return the differences to the first model with places of models and tasks for their names."""
-    if not found:
+    if not facts:
         return {}
-    few = len(found["tasks"]) < FEWEST_TASKS  # many tasks would make the page large
+    few = len(facts["tasks"]) < FEWEST_TASKS  # many tasks would make the page large
     rows = []
-    for row in found["models"][:MAX_MODELS]:
-        each = row.get("by_task", ()) if few else ()
-        by_task = [{**on, "task": shown.task_place(on["task"])} for on in each]
-        rows.append({**row, "model": shown.model_place(row["model"]), "by_task": by_task})
-    return {**found, "reference": shown.model_place(found["reference"]), "models": rows}
+    for row in facts["models"][:MAX_MODELS]:
+        task_rows = row.get("by_task", ()) if few else ()
+        by_task = [{**on, "task": page.task_place(on["task"])} for on in task_rows]
+        rows.append({**row, "model": page.model_place(row["model"]), "by_task": by_task})
+    return {**facts, "reference": page.model_place(facts["reference"]), "models": rows}
 
 
-def _facts(found: Any, shown: PageIndex) -> dict[str, Any]:
+def _facts(page_runs: Any, page: PageIndex) -> dict[str, Any]:
     """Return findings, robustness, test items of tasks, commands of models, folder of the runs."""
     commands = {
-        shown.models[run.model]: command_text(run.run.about.get("command")) or ""
-        for run in shown.runs
+        page.models[run.model]: command_text(run.run.about.get("command")) or ""
+        for run in page.runs
     }
-    items = {shown.tasks[task]: number for task, number in _questions(shown).items()}
-    parents = {run.run.folder.resolve().parent.name for run in shown.runs}
+    items = {page.tasks[task]: number for task, number in _questions(page).items()}
+    parents = {run.run.folder.resolve().parent.name for run in page.runs}
     where = parents.pop() if len(parents) == 1 else "RUN..." if parents else ""
-    robust = find_robustness(found, shown.pool)
+    robust = find_robustness(page_runs, page.pool)
     facts = {"commands": commands, "items": items, "where": where}
-    return {"findings": check_runs(found, pool=shown.pool), "robust": robust, **facts}
+    return {"findings": check_runs(page_runs, pool=page.pool), "robust": robust, **facts}
 
 
-def _shown(given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
+def _shown(gathered: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
     models = [str(name) for name in board.index]
-    kinds = [str(given.kinds.get(task) or "") for task in tasks]
-    shown = PageIndex(models, tasks, kinds, pool=given.pool)
-    for number, (run, model, labels) in enumerate(given.sources):
-        places = {task: shown.task_place(name) for task, name in labels.items()}
-        own = {task: place for task, place in places.items() if place is not None}
+    kinds = [str(gathered.kinds.get(task) or "") for task in tasks]
+    page = PageIndex(models, tasks, kinds, pool=gathered.pool)
+    for number, (run, model, labels) in enumerate(gathered.sources):
+        places = {task: page.task_place(name) for task, name in labels.items()}
+        task_places = {
+            task: run_number for task, run_number in places.items() if run_number is not None
+        }
         records = run.records()
-        if given.superseded:
+        if gathered.superseded:
             records = [
                 record
                 for record in records
-                if (number, labels.get(record["task"]), record["fold"]) not in given.superseded
+                if (number, labels.get(record["task"]), record["fold"]) not in gathered.superseded
             ]
-        shown.runs.append(ShownRun(run, models.index(model), own, records))
-    oldest_first = reversed(newest_first(run for run, *_ in given.sources))
-    age = {id(run): place for place, run in enumerate(oldest_first)}
+        page.runs.append(ShownRun(run, models.index(model), task_places, records))
+    oldest_first = reversed(newest_first(run for run, *_ in gathered.sources))
+    age = {id(run): run_number for run_number, run in enumerate(oldest_first)}
     # the last run of a model is shown in detail: that of its first seed
-    shown.runs.sort(key=lambda e: (e.model, -replicate_of(e.run.about), age[id(e.run)]))
-    return shown
+    page.runs.sort(key=lambda e: (e.model, -replicate_of(e.run.about), age[id(e.run)]))
+    return page
 
 
-def _title(shown: PageIndex) -> str:
-    named = (str(run.run.about.get("suite") or "") for run in shown.runs)
+def _title(page: PageIndex) -> str:
+    named = (str(run.run.about.get("suite") or "") for run in page.runs)
     suites = [suite for suite in dict.fromkeys(named) if suite]
     rest = len(suites) - MAX_SUITES
     more = [f"{rest} more"] if rest > 0 else []
@@ -290,31 +341,31 @@ def _notes(board: pd.DataFrame) -> list[str]:
     return [*(table.caption for table in tables), *below]
 
 
-def _models(board: pd.DataFrame, shown: PageIndex, order: np.ndarray) -> list[dict[str, Any]]:
+def _models(board: pd.DataFrame, page: PageIndex, order: np.ndarray) -> list[dict[str, Any]]:
     """Return what is known about each model; ``place`` orders models of equal rank."""
-    runs = {run.model: run for run in shown.runs}
-    rows = zip(shown.models, _board_numbers(board), order.tolist(), strict=True)
+    runs = {run.model: run for run in page.runs}
+    rows = zip(page.models, _board_numbers(board), order.tolist(), strict=True)
     return [
-        {"name": name, "place": place, **_origin(runs.get(m), name), **row, **_latency(shown, m)}
-        for m, (name, row, place) in enumerate(rows)
+        {"name": name, "place": number, **_origin(runs.get(m), name), **row, **_latency(page, m)}
+        for m, (name, row, number) in enumerate(rows)
     ]
 
 
-def _latency(shown: PageIndex, model: int) -> dict[str, float]:
+def _latency(page: PageIndex, model: int) -> dict[str, float]:
     """Return the median over jobs of what a model's records hold about requests, if anything."""
-    records = [r for (_, m), (_, done) in shown.done.items() if m == model for r in done]
+    records = [r for (_, m), (_, done) in page.done.items() if m == model for r in done]
     values = {name: [r[name] for r in records if r.get(name) is not None] for name in LATENCY}
-    return {name: float(np.median(each)) for name, each in values.items() if each}
+    return {name: float(np.median(seconds)) for name, seconds in values.items() if seconds}
 
 
-def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]:
+def _groups(parts: list[pd.DataFrame], page: PageIndex) -> list[dict[str, Any]]:
     """Return the groups of models that can be compared, with the numbers of each in its group."""
-    places = {task: t for t, task in enumerate(shown.tasks)}
+    places = {task: t for t, task in enumerate(page.tasks)}
     headings = {f"{task} (task)": t for task, t in places.items()} | places
     return [
         {
             "name": str(part.attrs.get("group", "")),
-            "models": [shown.models.index(name) for name in part.index],
+            "models": [page.models.index(name) for name in part.index],
             "tasks": [headings[task] for task in part.attrs["tasks"]],
             "rows": _board_numbers(part),
         }
@@ -325,49 +376,50 @@ def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]
 def _board_numbers(board: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the columns of the leaderboard that a page has for each model."""
     few = set(board.attrs.get("few", ()))
-    shown = {**COLUMNS, **{name: name for name in OF_ENDPOINTS}}
-    columns = {key: board[name].tolist() for key, name in shown.items() if name in board}
-    found = []
-    for place, name in enumerate(board.index):
+    headings = {**COLUMNS, **{name: name for name in OF_ENDPOINTS}}
+    columns = {key: board[name].tolist() for key, name in headings.items() if name in board}
+    rows = []
+    for number, name in enumerate(board.index):
         numbers = {
-            key: None if pd.isna(each[place]) else each[place] for key, each in columns.items()
+            key: None if pd.isna(values[number]) else values[number]
+            for key, values in columns.items()
         }
         row = {**dict.fromkeys(COLUMNS), **numbers, "few": name in few}
-        found.append({**row, "pareto": bool(numbers.get("pareto"))})
-    return found
+        rows.append({**row, "pareto": bool(numbers.get("pareto"))})
+    return rows
 
 
-def _origin(shown: ShownRun | None, name: str) -> dict[str, Any]:
-    about: Mapping[str, Any] = shown.run.about if shown else {}
-    keys = {key: about.get(key) for key in ("suite", "constraint", "stamp", "seed")}
-    folder = shown.run.folder.resolve().name if shown else None
-    command = command_text(about.get("command"))
-    return {"model": about.get("model", name), "run": folder, **keys, "command": command}
+def _origin(page_run: ShownRun | None, name: str) -> dict[str, Any]:
+    facts: Mapping[str, Any] = page_run.run.about if page_run else {}
+    keys = {key: facts.get(key) for key in ("suite", "constraint", "stamp", "seed")}
+    folder = page_run.run.folder.resolve().name if page_run else None
+    command = command_text(facts.get("command"))
+    return {"model": facts.get("model", name), "run": folder, **keys, "command": command}
 
 
 def _tasks(
-    given: Gathered, cells: Cells, metrics: Metrics, evidence: Evidence
+    gathered: Gathered, cells: Cells, metrics: Metrics, evidence: Evidence
 ) -> list[dict[str, Any]]:
     return [
         {
             "name": task,
-            "kind": str(given.kinds.get(task) or ""),
-            "dataset": str(given.datasets.get(task) or ""),
-            "language": str(given.languages.get(task) or ""),
+            "kind": str(gathered.kinds.get(task) or ""),
+            "dataset": str(gathered.datasets.get(task) or ""),
+            "language": str(gathered.languages.get(task) or ""),
             "metrics": metrics.names[t],
             "higher": metrics.higher[t],
             "folds": int(cells.tried[t].any(axis=0).sum()),
             "questions": evidence.items.get(task),
-            "duplicate_rows": given.duplicate_rows.get(task),
+            "duplicate_rows": gathered.duplicate_rows.get(task),
         }
         for t, task in enumerate(cells.tasks)
     ]
 
 
-def _questions(shown: PageIndex) -> dict[int, int]:
+def _questions(page: PageIndex) -> dict[int, int]:
     """Return the number of questions of each task: the maximum over models, summed over folds."""
     by_fold: dict[int, dict[Any, int]] = {}
-    for (task, _), (_, records) in shown.done.items():
+    for (task, _), (_, records) in page.done.items():
         counts = by_fold.setdefault(task, {})
         for record in records:
             number = int(record.get("questions") or 0)
@@ -377,11 +429,6 @@ def _questions(shown: PageIndex) -> dict[int, int]:
 
 
 # -- scores ----------------------------------------------------------------------------------
-
-#: one character per state of a cell
-STATE_LETTERS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n", ELIMINATED: "n"}
-#: maximum number of scores of secondary metrics
-MAX_NUMBERS = 200_000
 
 
 @dataclass(frozen=True)
@@ -393,20 +440,20 @@ class Metrics:
     cut: list[str]
 
 
-def metrics_of(given: Gathered, chosen: dict[str, str]) -> Metrics:
+def metrics_of(gathered: Gathered, chosen: dict[str, str]) -> Metrics:
     """Return the metrics of each task, as many as there is room for."""
-    pairs = given.scores[["task", "metric"]].drop_duplicates()
+    pairs = gathered.scores[["task", "metric"]].drop_duplicates()
     seen: dict[str, list[str]] = {}
     for task, metric in zip(pairs["task"], pairs["metric"], strict=True):
         seen.setdefault(task, []).append(metric)
     names, higher, unknown = [], [], []
-    room = MAX_NUMBERS // max(len(given.models) * len(chosen), 1)
+    room = MAX_NUMBERS // max(len(gathered.models) * len(chosen), 1)
     for task, first in chosen.items():
         rest = [metric for metric in seen.get(task, []) if metric != first]
-        directions = {first: given.higher(first)}
+        directions = {first: gathered.higher(first)}
         for metric in rest[: max(room, 0)]:
             try:
-                directions[metric] = given.higher(metric)
+                directions[metric] = gathered.higher(metric)
             except KaratError:
                 unknown.append(f"{short(metric)} of {short(task)}: unknown direction.")
         names.append(list(directions))
@@ -418,19 +465,19 @@ def metrics_of(given: Gathered, chosen: dict[str, str]) -> Metrics:
 
 
 def means_of(
-    given: Gathered, cells: Cells, metrics: Metrics, order: np.ndarray
+    gathered: Gathered, cells: Cells, metrics: Metrics, order: np.ndarray
 ) -> list[list[np.ndarray]]:
     """Return the mean over folds by task, metric and model, in this order of models."""
-    table = given.scores[given.scores["value"].notna()]
+    table = gathered.scores[gathered.scores["value"].notna()]
     means = table.groupby(["task", "metric", "model"], sort=False)["value"].mean()
     by_pair = {key: part.droplevel([0, 1]) for key, part in means.groupby(level=[0, 1], sort=False)}
     names = pd.Index([cells.models[m] for m in order])
-    found = []
-    for t, (task, own) in enumerate(zip(cells.tasks, metrics.names, strict=True)):
+    all_means = []
+    for t, (task, task_metrics) in enumerate(zip(cells.tasks, metrics.names, strict=True)):
         first = cells.means[order, t]
-        rest = [by_pair.get((task, metric), pd.Series(dtype=float)) for metric in own[1:]]
-        found.append([first, *(part.reindex(names).to_numpy(dtype=float) for part in rest)])
-    return found
+        rest = [by_pair.get((task, metric), pd.Series(dtype=float)) for metric in task_metrics[1:]]
+        all_means.append([first, *(part.reindex(names).to_numpy(dtype=float) for part in rest)])
+    return all_means
 
 
 def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
@@ -440,7 +487,7 @@ def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
 
 def states_of(cells: Cells, order: np.ndarray) -> list[str]:
     """Return one sign per model for each task."""
-    return ["".join(STATE_LETTERS[state] for state in each) for each in cells.states[order].T]
+    return ["".join(STATE_LETTERS[state] for state in states) for states in cells.states[order].T]
 
 
 def folds_of(
@@ -450,61 +497,56 @@ def folds_of(
     numbers = sum(table.size for table in cells.folds)
     if numbers > max_numbers:
         return None, [f"Scores of single folds are left out (too many: {numbers:,})."]
-    found = []
+    folds = []
     for table, up in zip(cells.folds, cells.higher, strict=True):
         values = (table if up else -table)[order]
-        found.append([None if np.isnan(row).all() else row for row in values])
-    return found, []
+        folds.append([None if np.isnan(row).all() else row for row in values])
+    return folds, []
 
 
 # -- curves and robustness -------------------------------------------------------------------
 
-#: maximum bytes of the curves of each kind, points of a line, and rows of the robustness table
-LINES, MAX_POINTS, MAX_ROBUSTNESS = 700_000, 60, 1_000
 
-Charts = list[dict[str, Any]]
-
-
-def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
+def make_curves(runs: Any, page: PageIndex) -> tuple[Charts, list[str]]:
     """Return one chart per task and corruption: scores over severities, with 0 for clean.
 
     Bands are standard deviations over folds and draws.
     """
     try:
-        found = curves(runs, pool=shown.pool)
+        points = curves(runs, pool=page.pool)
     except DataError:  # no task has a corrupted view
         return [], []
     charts = []
     keys = ["task", "metric", "higher_is_better", "corruption"]
-    for (task, metric, higher, corruption), part in found.groupby(keys, sort=False):
+    for (task, metric, higher, corruption), part in points.groupby(keys, sort=False):
         facts = {"metric": metric, "higher": bool(higher), "corruption": corruption}
         tested = part.groupby("model")["severity"].transform("max") > 0
-        lines = _lines(part[tested], "severity", shown)
+        lines = _lines(part[tested], "severity", page)
         for line in lines:
             spread = line.pop("std")
             line |= {"low": line["mean"] - spread, "high": line["mean"] + spread}
-        charts.append({"task": shown.task_place(task), **facts, "lines": lines})
-    return _fitting(charts, shown, "corruption")
+        charts.append({"task": page.task_place(task), **facts, "lines": lines})
+    return _fitting(charts, page, "corruption")
 
 
-def make_learning(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
+def make_learning(runs: Any, page: PageIndex) -> tuple[Charts, list[str]]:
     """Return one chart per task and metric: values by epoch, over folds."""
     charts = []
-    table = learning_curves(runs, shown.pool)
+    table = learning_curves(runs, page.pool)
     for (task, metric), part in table.groupby(["task", "metric"], sort=False):
-        lines = _lines(part, "epoch", shown)
-        charts.append({"task": shown.task_place(task), "metric": metric, "lines": lines})
-    found, cut = _fitting(charts, shown, "learning")
-    if any(len(line["x"]) == MAX_POINTS for chart in found for line in chart["lines"]):
+        lines = _lines(part, "epoch", page)
+        charts.append({"task": page.task_place(task), "metric": metric, "lines": lines})
+    drawn, cut = _fitting(charts, page, "learning")
+    if any(len(line["x"]) == MAX_POINTS for chart in drawn for line in chart["lines"]):
         cut.append(f"Learning curves have at most {MAX_POINTS} evenly sampled points.")
-    return found, cut
+    return drawn, cut
 
 
-def make_robustness(found: pd.DataFrame | None) -> tuple[dict[str, Any] | None, list[str]]:
+def make_robustness(summary: pd.DataFrame | None) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the robustness table as texts, or None without corrupted views."""
-    if found is None:
+    if summary is None:
         return None, []
-    table = robustness_table(found)
+    table = robustness_table(summary)
     columns = table.all_columns
     rows = [[column.cells[row].text for column in columns] for row in range(len(table))]
     cut = []
@@ -513,22 +555,22 @@ def make_robustness(found: pd.DataFrame | None) -> tuple[dict[str, Any] | None, 
     return {"columns": [column.name for column in columns], "rows": rows[:MAX_ROBUSTNESS]}, cut
 
 
-def _lines(part: pd.DataFrame, x: str, shown: PageIndex) -> Charts:
-    found = []
+def _lines(part: pd.DataFrame, x: str, page: PageIndex) -> Charts:
+    lines = []
     for model, line in part.groupby("model", sort=False):
-        place = shown.model_place(model)
+        number = page.model_place(model)
         line = line.sort_values(x, kind="stable")
         picked = np.linspace(0, len(line) - 1, min(len(line), MAX_POINTS)).round().astype(int)
         values = {name: line[name].to_numpy(dtype=float)[picked] for name in (x, "mean", "std")}
-        found.append({"model": place, "x": values.pop(x), **values})
-    shown_lines = [line for line in found if line["model"] is not None]
+        lines.append({"model": number, "x": values.pop(x), **values})
+    shown_lines = [line for line in lines if line["model"] is not None]
     return sorted(shown_lines, key=lambda line: line["model"])
 
 
-def _fitting(charts: Charts, shown: PageIndex, what: str) -> tuple[Charts, list[str]]:
+def _fitting(charts: Charts, page: PageIndex, what: str) -> tuple[Charts, list[str]]:
     """Return the charts with the lines of as many models as there is room for, best first."""
     charts = [chart for chart in charts if chart["task"] is not None and chart["lines"]]
-    needed = np.zeros(len(shown.models))
+    needed = np.zeros(len(page.models))
     for line in (line for chart in charts for line in chart["lines"]):
         needed[line["model"]] += size(compact(line))
     models = int(np.searchsorted(np.cumsum(needed), LINES, side="right"))
@@ -544,30 +586,26 @@ def _fitting(charts: Charts, shown: PageIndex, what: str) -> tuple[Charts, list[
 
 # -- datasets, tests and checks --------------------------------------------------------------
 
-#: texts of a card, from the task or its dataset
-DATA_TEXTS = ("title", "source", "license", "citation", "homepage", "sha256")
-COUNTS = ("items", "questions", "columns")
 
-
-def make_cards(shown: PageIndex) -> list[dict[str, Any]]:
+def make_cards(page: PageIndex) -> list[dict[str, Any]]:
     """Return one card per dataset name and fingerprint."""
     cards: dict[tuple[str, str], dict[str, Any]] = {}
-    for run in shown.runs:
+    for run in page.runs:
         for task in run.run.about["tasks"]:
-            place = run.tasks.get(task["name"])
+            number = run.tasks.get(task["name"])
             name = str(task.get("dataset") or "")
-            if place is None or not name:
+            if number is None or not name:
                 continue
             card = cards.setdefault((name, str(task.get("fingerprint") or "")), _card(task, name))
-            if place not in card["tasks"]:
-                card["tasks"].append(place)
-    found = sorted(cards.values(), key=lambda card: min(card["tasks"]))
-    return [{**card, "tasks": sorted(card["tasks"])} for card in found]
+            if number not in card["tasks"]:
+                card["tasks"].append(number)
+    sorted_cards = sorted(cards.values(), key=lambda card: min(card["tasks"]))
+    return [{**card, "tasks": sorted(card["tasks"])} for card in sorted_cards]
 
 
 def _card(task: Mapping[str, Any], name: str) -> dict[str, Any]:
-    about = task.get("about")
-    facts = {**(about if isinstance(about, Mapping) else {}), **task}
+    description = task.get("about")
+    facts = {**(description if isinstance(description, Mapping) else {}), **task}
     return {
         "dataset": name,
         **{key: _text(facts.get(key)) for key in DATA_TEXTS},
@@ -584,13 +622,7 @@ def _text(value: Any) -> str | None:
     return str(value) if value not in (None, "", {}) else None
 
 
-#: maximum number of models tested pairwise
-MAX_MODELS = 60
-#: maximum number of findings (most severe first), and of characters of one
-MAX_FINDINGS, MESSAGE = 1_000, 600
-
-
-def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, Any]:
+def make_tests(gathered: Gathered, cells: Cells, order: np.ndarray) -> dict[str, Any]:
     """Return the tests of a page, the same as in the leaderboard and in ``compare_all``.
 
     ``pairs`` holds p of every pair, corrected for all pairs of its group, and the mean difference
@@ -599,32 +631,28 @@ def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, An
     models of each.
     """
     compared, models = apply_missing_rule(cells, RULE), len(order)
-    tests = TaskTests(given, given.chosen({}))
-    place = np.argsort(order)
+    tests = TaskTests(gathered, gathered.chosen({}))
+    position = np.argsort(order)
     p, difference = np.full((2, models, models), np.nan)
     groups = []
-    for group in connected(given, cells).values():
+    for group in connected(gathered, cells).values():
         part = compared.only(group.tasks, group.models).by_name()
         mean = mean_ranks(rank_each(part.values, part.takes))
         separation = separate_models(part, tests)
-        found = compare_models(scale_scores(part), mean, separation)
-        at = np.ix_(place[group.models], place[group.models])
-        p[at] = np.where(np.isnan(p[at]), found.pairs, p[at])
-        difference[at] = np.where(np.isnan(difference[at]), found.difference, difference[at])
-        cliques = [[int(place[group.models[m]]) for m in clique] for clique in found.cliques]
-        groups.append({**_omnibus(found), "why": separation.why, "cliques": cliques})
+        many = compare_models(scale_scores(part), mean, separation)
+        at = np.ix_(position[group.models], position[group.models])
+        p[at] = np.where(np.isnan(p[at]), many.pairs, p[at])
+        difference[at] = np.where(np.isnan(difference[at]), many.difference, difference[at])
+        cliques = [[int(position[group.models[m]]) for m in clique] for clique in many.cliques]
+        groups.append({**_omnibus(many), "why": separation.why, "cliques": cliques})
     return {
         **groups[0],
         "cliques": [clique for group in groups for clique in group["cliques"]],
         "pairs": {"p": p, "diff": difference} if 1 < models <= MAX_MODELS else None,
-        "by_task": make_task_tests(given, cells, order),
+        "by_task": make_task_tests(gathered, cells, order),
         "differences": make_task_differences(compared, tests, order),
         "groups": groups,
     }
-
-
-#: maximum number of differences of two models on a task; with more a page has none
-MAX_DIFFERENCES = 20_000
 
 
 def make_task_differences(
@@ -655,18 +683,14 @@ def make_task_differences(
     return rows
 
 
-def _omnibus(found: ManyModels) -> dict[str, Any]:
+def _omnibus(many: ManyModels) -> dict[str, Any]:
     """Return the names of the tests, and the test of all models, if there is one."""
-    test = {"test": found.omnibus, "statistic": found.statistic, "p": found.p}
-    friedman = {**test, "tasks": found.tasks} if found.tasks > 1 and len(found.ranks) > 1 else None
-    return {"procedure": found.test, "friedman": friedman}
+    test = {"test": many.omnibus, "statistic": many.statistic, "p": many.p}
+    friedman = {**test, "tasks": many.tasks} if many.tasks > 1 and len(many.ranks) > 1 else None
+    return {"procedure": many.test, "friedman": friedman}
 
 
-#: maximum number of p values of single tasks, and of files of predictions read for them
-MAX_TASK_TESTS, MAX_FILES = 80_000, 500
-
-
-def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[dict[str, Any]]:
+def make_task_tests(gathered: Gathered, cells: Cells, order: np.ndarray) -> list[dict[str, Any]]:
     """Return the test of each pair on each task, as ``karat compare`` of the two makes it.
 
     With many models and tasks, only pairs of the best models are tested. p is that of items and
@@ -674,25 +698,25 @@ def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[di
     is not corrected for several tasks or pairs. ``why`` tells why there is none, ``claim`` whether
     it is about the learners or the models as fitted, ``unit`` what the unit of items is.
     """
-    tasks, metrics = len(cells.tasks), given.chosen({})
+    tasks, metrics = len(cells.tasks), gathered.chosen({})
     best = order[: int(np.sqrt(MAX_TASK_TESTS / max(tasks, 1)))]
     names = [cells.models[m] for m in best]
-    ratios = fold_ratios(given, cells.tasks)
+    ratios = fold_ratios(gathered, cells.tasks)
     single = [len(table.T) == 1 for table in cells.folds]
     every = sum(table.shape[1] for table in cells.folds) * len(best) <= MAX_FILES
     read = tasks == 1 or sum(single) * len(best) <= MAX_FILES
-    found = []
+    tests = []
     for t, task in enumerate(cells.tasks):
         p, test, why = _over_folds(cells.folds[t][best], ratios[t])
         claim, unit, clusters = LEARNERS if test else "", "", 0
         if read and (every or tasks == 1 or single[t]):
-            items = item_separation(given, task, metrics[task], names, corrected=False)
+            items = item_separation(gathered, task, metrics[task], names, corrected=False)
             p = np.where(np.isnan(items.p), p, items.p)
             test, claim = items.test or test, items.claim or claim
-            unit, clusters = _unit_of(items, given.cluster), items.clusters
+            unit, clusters = _unit_of(items, gathered.cluster), items.clusters
         facts = {"test": test, "why": "" if test else why, "claim": claim, "unit": unit}
-        found.append({**facts, "clusters": clusters, "p": p if test else None})
-    return found
+        tests.append({**facts, "clusters": clusters, "p": p if test else None})
+    return tests
 
 
 def _unit_of(tested: Separation, cluster: str) -> str:
@@ -718,7 +742,7 @@ def _over_folds(values: np.ndarray, ratio: float) -> tuple[np.ndarray, str, str]
 
 
 def make_checks(
-    found: Sequence[Finding], shown: PageIndex
+    findings: Sequence[Finding], page: PageIndex
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the findings with indices of model and task, and notes on what was left out."""
     rows = [
@@ -726,86 +750,81 @@ def make_checks(
             "code": finding.code,
             "title": rule_of(finding.code).title,
             "level": finding.level,
-            "model": shown.model_place(finding.model),
-            "task": shown.task_place(finding.task),
+            "model": page.model_place(finding.model),
+            "task": page.task_place(finding.task),
             "message": cut_text(finding.message, MESSAGE),
             "advice": finding.advice,
         }
-        for finding in found[:MAX_FINDINGS]
+        for finding in findings[:MAX_FINDINGS]
     ]
-    rest = len(found) - len(rows)
+    rest = len(findings) - len(rows)
     more = f"{count(rest, 'finding')} left out (most severe first)."
     return rows, [more] if rest else []
 
 
 # -- runs and failures -----------------------------------------------------------------------
 
-#: maximum number of characters of a log and of all logs, and of listed failures
-LOG, LOGS, MAX_FAILURES = 4_000, 600_000, 2_000
-#: maximum length of a reason
-INFO = 1_000
 
-
-def make_runs(shown: PageIndex) -> list[dict[str, Any]]:
+def make_runs(page: PageIndex) -> list[dict[str, Any]]:
     """Return the folder, command, seed, versions and job counts of each run."""
     return [
         {
-            "model": each.model,
-            "folder": each.run.folder.resolve().name,
-            "command": command_text(each.run.about.get("command")),
-            "seed": each.run.about.get("seed"),
-            "versions": _versions(each.run.about),
-            "platform": each.run.about.get("platform"),
-            "jobs": sum(record["fold"] is not None for record in each.records),
-            "ok": sum(record["status"] == "ok" for record in each.records),
-            "failed": sum(record["status"] in FAILURES for record in each.records),
+            "model": page_run.model,
+            "folder": page_run.run.folder.resolve().name,
+            "command": command_text(page_run.run.about.get("command")),
+            "seed": page_run.run.about.get("seed"),
+            "versions": _versions(page_run.run.about),
+            "platform": page_run.run.about.get("platform"),
+            "jobs": sum(record["fold"] is not None for record in page_run.records),
+            "ok": sum(record["status"] == "ok" for record in page_run.records),
+            "failed": sum(record["status"] in FAILURES for record in page_run.records),
         }
-        for each in shown.runs
+        for page_run in page.runs
     ]
 
 
-def _versions(about: Mapping[str, Any]) -> dict[str, str]:
+def _versions(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the versions of Karat, Python, the model and libraries."""
-    found = {name: about.get(name) for name in ("karat", "python")} | {
-        "model": about.get("version")
+    versions = {name: facts.get(name) for name in ("karat", "python")} | {
+        "model": facts.get("version")
     }
-    libraries = about.get("versions")
-    found |= libraries if isinstance(libraries, Mapping) else {}
-    return {str(name): str(each) for name, each in found.items() if each}
+    libraries = facts.get("versions")
+    versions |= libraries if isinstance(libraries, Mapping) else {}
+    return {str(name): str(version) for name, version in versions.items() if version}
 
 
-def make_failures(shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
+def make_failures(page: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the failed jobs with the ends of their logs, and notes on what was left out."""
-    failed = list(shown.failed)
+    failed = list(page.failed)
     width = min(LOG, LOGS // max(min(len(failed), MAX_FAILURES), 1))
-    found, unread = [], []
+    failures, unread = [], []
     for run, task, record in failed[:MAX_FAILURES]:
         log = _log(run, record, width)
         if log is None:
-            label = f"{short(shown.models[run.model])} on {short(shown.tasks[task])}"
+            label = f"{short(page.models[run.model])} on {short(page.tasks[task])}"
             unread.append(f"{label}, fold {record['fold']}: the log cannot be read.")
         facts = {key: record[key] for key in ("fold", "status")}
         facts |= {"info": cut_text(str(record["info"]), INFO), "log": log or ""}
-        found.append({"model": run.model, "task": task, **facts})
+        failures.append({"model": run.model, "task": task, **facts})
     cut = first_sentences(unread, lambda n: f"{n} more logs cannot be read.")
     if len(failed) > MAX_FAILURES:
         more = count(len(failed) - MAX_FAILURES, "failed job")
         cut.append(f"{more} more, see results.csv in the run folders.")
-    if width < LOG and any(each["log"] for each in found):
+    if width < LOG and any(failure["log"] for failure in failures):
         cut.append(f"Logs are cut to their last {width:,} characters.")
     unlisted = sum(
         record["status"] in FAILURES and record["task"] not in run.tasks
-        for run in shown.runs
+        for run in page.runs
         for record in run.records
     )
     if unlisted:
         cut.append(f"{count(unlisted, 'failed job')} of tasks without any score not listed.")
-    return found, cut
+    return failures, cut
 
 
-def _log(shown: ShownRun, record: Mapping[str, Any], width: int) -> str | None:
+def _log(page_run: ShownRun, record: Mapping[str, Any], width: int) -> str | None:
     """Return the end of a job's log; empty if there is none, None if it cannot be read."""
-    path = shown.run.log(record)
+    path = page_run.run.log(record)
     try:
         with path.open("rb") as file:
             file.seek(max(path.stat().st_size - 4 * width, 0))
@@ -819,19 +838,6 @@ def _log(shown: ShownRun, record: Mapping[str, Any], width: int) -> str | None:
 # -- the HTML file ----------------------------------------------------------------------------
 
 
-#: with more cells than this, the leaderboard has no task columns
-MAX_CELLS = 5_000
-#: maximum number of failures and findings
-MAX_ROWS = 200
-#: longer names are cut
-NAME = 200
-#: what is shown about a dataset
-TEXTS = ("source", "license", "citation", "sha256")
-_STATES = {"f": SIGNS[FAILED], "d": SIGNS[DECLINED], "n": SIGNS[NOT_RUN]}
-
-Bundle = Mapping[str, Any]
-
-
 def plain_sections(bundle: Bundle) -> list[str]:
     """Return the sections with data, for a page without JavaScript."""
     robust = bundle["robustness"] or {"columns": (), "rows": ()}
@@ -843,24 +849,24 @@ def plain_sections(bundle: Bundle) -> list[str]:
         (
             f"Checks: {len(checks):,}",
             ("model", "task", *finding),
-            [(*_names(bundle, each), *(each[key] for key in finding)) for each in checks],
+            [(*_names(bundle, row), *(row[key] for key in finding)) for row in checks],
         ),
         (
             f"Failures: {len(failures):,}",
             ("model", "task", "fold", "reason"),
-            [(*_names(bundle, each), each["fold"], each["info"]) for each in failures],
+            [(*_names(bundle, row), row["fold"], row["info"]) for row in failures],
         ),
-        ("Datasets", card, [[each[key] for key in card] for each in bundle["cards"]]),
-        ("Provenance", run, [[_joined(each[key]) for key in run] for each in bundle["runs"]]),
+        ("Datasets", card, [[row[key] for key in card] for row in bundle["cards"]]),
+        ("Provenance", run, [[_joined(row[key]) for key in run] for row in bundle["runs"]]),
     ]
     lines = _paragraphs(verdict_lines(bundle.get("verdict", ())))
-    found = [("Verdict", lines)] if lines else []
-    found += [(name, to_html(each, classes=True)) for name, each in leaderboard_tables(bundle)]
-    found += [(section.title, _section_text(section)) for section in plain_added(bundle)]
-    found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
+    sections = [("Verdict", lines)] if lines else []
+    sections += [(name, to_html(row, classes=True)) for name, row in leaderboard_tables(bundle)]
+    sections += [(section.title, _section_text(section)) for section in plain_added(bundle)]
+    sections += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
     items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in bundle["cut"])
-    found += [("Left out", f'<ul class="notes">{items}</ul>')] if items else []
-    return [f"<section><h2>{escape(title)}</h2>{text}</section>" for title, text in found]
+    sections += [("Left out", f'<ul class="notes">{items}</ul>')] if items else []
+    return [f"<section><h2>{escape(title)}</h2>{text}</section>" for title, text in sections]
 
 
 def _section_text(section: PlainSection) -> str:
@@ -883,10 +889,10 @@ def _rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return to_html(Table([], first, columns, [], "", notes), classes=True)
 
 
-def _names(bundle: Bundle, each: Mapping[str, Any]) -> Iterator[str]:
+def _names(bundle: Bundle, row: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the model and the task, or empty texts."""
     for key, named in (("model", bundle["models"]), ("task", bundle["tasks"])):
-        yield "" if each[key] is None else short(named[each[key]]["name"], NAME)
+        yield "" if row[key] is None else short(named[row[key]]["name"], NAME)
 
 
 def _joined(value: Any) -> Any:
@@ -897,16 +903,16 @@ def leaderboard_tables(bundle: Bundle) -> Iterator[tuple[str, Table]]:
     """Yield title and table of each group of models that can be compared."""
     # the page of a server without runs has no group
     groups = bundle.get("groups") or [{"name": "", "models": [], "tasks": [], "rows": []}]
-    about, notes = bundle["notes"][: len(groups)], bundle["notes"][len(groups) :]
+    captions, notes = bundle["notes"][: len(groups)], bundle["notes"][len(groups) :]
     small = len(bundle["models"]) * len(bundle["tasks"]) <= MAX_CELLS
     if not small:
         number = len(bundle["tasks"])
         notes = [*notes, f"Scores on {number:,} tasks are shown with JavaScript only."]
-    for place, group in enumerate(groups):
-        last = place == len(groups) - 1
+    for position, group in enumerate(groups):
+        last = position == len(groups) - 1
         columns = _columns(bundle, group, small)
         title = f"Leaderboard: {group['name']}" if len(groups) > 1 else "Leaderboard"
-        yield title, Table([], *columns, [], about[place], notes if last else [])
+        yield title, Table([], *columns, [], captions[position], notes if last else [])
 
 
 def _columns(bundle: Bundle, group: Bundle, small: bool) -> tuple[Column, list[Column]]:
@@ -919,7 +925,8 @@ def _columns(bundle: Bundle, group: Bundle, small: bool) -> tuple[Column, list[C
     ends = ([format_rank(m[end]) for end in ("low", "high")] for m in models)
     spans = (low if low == "–" else f"{low} – {high}" for low, high in ends)
     columns = [
-        *(text_column("rank", ranks), text_column("95 %", spans)),
+        text_column("rank", ranks),
+        text_column("95 %", spans),
         text_column("tie", (model["tie"] or "" for model in models), right=False),
         *(column for key in _RATINGS for column in _numbers(models, key)),
         *(_task(bundle, t, group["models"]) for t in scored if small),
@@ -948,16 +955,6 @@ def _best(values: Sequence[float | None], higher: bool) -> float | None:
     return (max(scores) if higher else min(scores)) if scores else None
 
 
-#: headings, formats and units of the other columns
-_RATINGS = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
-_COSTS = {
-    "failed": ("failed", "{:.0f}", 1.0),
-    "declined": ("n/a", "{:.0f}", 1.0),
-    "seconds": ("time", "{:.1f} s", 1.0),
-    "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
-}
-
-
 def _numbers(models: Sequence[Mapping[str, Any]], key: str) -> Iterator[Column]:
     """Yield the column of a rating or a cost, if a model has one."""
     heading, form, unit = _COSTS.get(key) or (key, _RATINGS[key], 1.0)
@@ -967,11 +964,11 @@ def _numbers(models: Sequence[Mapping[str, Any]], key: str) -> Iterator[Column]:
         texts = ["–" if value is None else form.format(value * unit) for value in values]
         marks = [key in _RATINGS and value == best for value in values]
         part = "rank" if key in _RATINGS else "cost"
-        yield Column(heading, [Cell(*each) for each in zip(texts, marks, strict=True)], part=part)
-
-
-#: folder of the scripts and styles, which are used in the order of their names
-FOLDER = "html"
+        yield Column(
+            heading,
+            [Cell(*text_and_mark) for text_and_mark in zip(texts, marks, strict=True)],
+            part=part,
+        )
 
 
 def report(
@@ -1026,28 +1023,23 @@ def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str
     )
 
 
-#: the diamond next to the name
-ICON = (
-    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
-    "<path d='M8 1l7 7-7 7-7-7z' fill='#c8951a'/></svg>"
-)
-
-
 def _tags(bundle: Mapping[str, Any], title: str) -> str:
     """Return the icon of the page, and what links to the page show."""
     lines = [*verdict_lines(bundle.get("verdict", ())), *bundle["notes"]]
-    about = escape(clean(plain(next(iter(lines), ""))))
+    description = escape(clean(plain(next(iter(lines), ""))))
     texts = {"og:type": "website", "og:site_name": "Karat", "og:title": title}
-    texts |= {"og:description": about} if about else {}
+    texts |= {"og:description": description} if description else {}
     meta = "".join(f'<meta property="{name}" content="{text}">' for name, text in texts.items())
-    named = f'<meta name="description" content="{about}">' if about else ""
+    named = f'<meta name="description" content="{description}">' if description else ""
     return f'{named}{meta}<link rel="icon" href="data:image/svg+xml,{quote(ICON)}">'
 
 
 def policy(scripts: Sequence[str], live: bool = False) -> str:
     """Return the content security policy: these scripts, and requests to its server if live."""
-    sums = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts)
-    allowed = " ".join(f"'sha256-{each}'" for each in sums) or "'none'"
+    sums = (
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts
+    )
+    allowed = " ".join(f"'sha256-{script}'" for script in sums) or "'none'"
     connect = "'self'" if live else "'none'"
     return (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; "
@@ -1060,5 +1052,7 @@ def page_files(ending: str) -> list[str]:
     folder = files("karat.reporting").joinpath(FOLDER)
     if not folder.is_dir():
         return []
-    found = sorted((f for f in folder.iterdir() if f.name.endswith(ending)), key=lambda f: f.name)
-    return [file.read_text(encoding="utf-8") for file in found]
+    page_list = sorted(
+        (f for f in folder.iterdir() if f.name.endswith(ending)), key=lambda f: f.name
+    )
+    return [file.read_text(encoding="utf-8") for file in page_list]

@@ -26,10 +26,14 @@ def join_names(names: Sequence[str]) -> str:
     >>> join_names(["a", "b"]), join_names(["a", "b", "c", "d"])
     ('a and b', 'a, b, c and 1 more')
     """
-    shown = [short(name) for name in names[:MAX_NAMES]]
+    some_names = [short(name) for name in names[:MAX_NAMES]]
     if len(names) > MAX_NAMES:
-        return f"{', '.join(shown)} and {len(names) - MAX_NAMES} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+        return f"{', '.join(some_names)} and {len(names) - MAX_NAMES} more"
+    return (
+        " and ".join([", ".join(some_names[:-1]), some_names[-1]])
+        if len(some_names) > 1
+        else some_names[0]
+    )
 
 
 def rivals_of(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -71,9 +75,9 @@ def headline(facts: Mapping[str, Any], kinds: Mapping[str, str] | None = None) -
         for verdict, word in words.items()
         if verdict in by_verdict
     ]
-    lost = losses_text(facts, kinds)
+    losses = losses_text(facts, kinds)
     text = f"{short(facts['reference'])} leads on these {tasks} tasks: {', '.join(parts)}"
-    return f"{text}{'; ' if lost else ''}{lost}."
+    return f"{text}{'; ' if losses else ''}{losses}."
 
 
 def _rows_text(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Any], tasks: int) -> str:
@@ -137,16 +141,16 @@ def gain_text(row: Mapping[str, Any]) -> str:
 
 def lost_tasks(facts: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the tasks that the first model clearly loses, by the model that is the best there."""
-    lost: dict[str, tuple[float, str]] = {}
+    largest: dict[str, tuple[float, str]] = {}
     for row in rivals_of(facts):
         for on in row["by_task"]:
-            best = lost.get(on["task"], (0.0, ""))
+            best = largest.get(on["task"], (0.0, ""))
             if on["verdict"] == BETTER and on["difference"] > best[0]:
-                lost[on["task"]] = (on["difference"], row["model"])
-    found: dict[str, list[str]] = {}
-    for task, (_, model) in lost.items():
-        found.setdefault(model, []).append(task)
-    return found
+                largest[on["task"]] = (on["difference"], row["model"])
+    tasks_of: dict[str, list[str]] = {}
+    for task, (_, model) in largest.items():
+        tasks_of.setdefault(model, []).append(task)
+    return tasks_of
 
 
 def losses_text(facts: Mapping[str, Any], kinds: Mapping[str, str] | None = None) -> str:
@@ -156,8 +160,8 @@ def losses_text(facts: Mapping[str, Any], kinds: Mapping[str, str] | None = None
 
     ``kinds`` are the kinds of the tasks: if all tasks of a kind are lost, it is named.
     """
-    lost = lost_tasks(facts)
-    parts = [f"{_tasks_text(tasks, kinds or {})} to {short(m)}" for m, tasks in lost.items()]
+    tasks_of = lost_tasks(facts)
+    parts = [f"{_tasks_text(tasks, kinds or {})} to {short(m)}" for m, tasks in tasks_of.items()]
     more = len(parts) - MAX_NAMES
     parts = [*parts[:MAX_NAMES], *([f"tasks to {count(more, 'more model')}"] if more > 0 else [])]
     if not parts:

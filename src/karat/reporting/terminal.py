@@ -50,6 +50,16 @@ if TYPE_CHECKING:
     from karat.data.load_dataset import DataSpec
     from karat.execution.plan import Decline, Plan, PlannedTask
 
+#: splits that draw rows at random
+SHUFFLING = ("kfold", "holdout")
+#: from this number of rows on, a plan lists models instead of models and tasks
+MANY_ROWS = 20
+#: number of reasons, models and tasks in the summary of a plan
+MAX_REASONS, MAX_MODELS, MAX_TASKS = 6, 3, 6
+_COLUMNS = ("model", "done", "failed", "declined", "running", "left", "state", "last")
+_REGISTRIES = {f"{parts.kind}s": parts for parts in registry.ALL}
+_DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
+
 
 def plain_console() -> Console:
     """Return a console for lists; lines are not wrapped in a pipe, for grep."""
@@ -107,18 +117,18 @@ def _train_again(board: pd.DataFrame, run: Run) -> dict[str, str]:
 
 
 def _next(board: pd.DataFrame, folder: str, corrupted: bool = False) -> dict[str, str]:
-    place = shlex.quote(folder)
-    commands = {f"karat robustness {place}": "scores on corrupted data"} if corrupted else {}
+    path = shlex.quote(folder)
+    commands = {f"karat robustness {path}": "scores on corrupted data"} if corrupted else {}
     commands |= {
-        f"karat report {place}": "write an HTML report",
-        f"karat leaderboard {place}": "rank all runs of this folder",
+        f"karat report {path}": "write an HTML report",
+        f"karat leaderboard {path}": "rank all runs of this folder",
     }
     board = split_groups(board)[0]
     scored = board[board.attrs["tasks"]].notna()
     for first, second in itertools.combinations(board.index, 2):
         if (scored.loc[first] & scored.loc[second]).any():
             models = shlex.join(["-a", str(first), "-b", str(second)])
-            commands[f"karat compare {place} {models}"] = "test whether two models differ"
+            commands[f"karat compare {path} {models}"] = "test whether two models differ"
             break
     return commands
 
@@ -138,40 +148,34 @@ def print_leaderboard(
     runs = frozen_runs(paths)
     show(leaderboard(runs, **options), shape)
     where = where or ("RUN..." if len(paths) > 3 else shlex.join(map(str, paths)))
-    shown = {name: options[name] for name in ("pool", "metrics", "missing") if name in options}
-    print_finding_lines(runs, where, shape, ignore, **shown)
+    check_options = {
+        name: options[name] for name in ("pool", "metrics", "missing") if name in options
+    }
+    print_finding_lines(runs, where, shape, ignore, **check_options)
 
 
-def metric_by_task(given: Sequence[str]) -> dict[str, str]:
+def metric_by_task(texts: Sequence[str]) -> dict[str, str]:
     """Parse options of the form ``TASK=METRIC``.
 
     >>> metric_by_task(["adult=auc"])
     {'adult': 'auc'}
     """
-    pairs = [text.rpartition("=") for text in given]
+    pairs = [text.rpartition("=") for text in texts]
     wrong = [
-        text for text, (task, _, metric) in zip(given, pairs, strict=True) if not (task and metric)
+        text for text, (task, _, metric) in zip(texts, pairs, strict=True) if not (task and metric)
     ]
     if wrong:
         raise DefinitionError(*(f'--metric must be TASK=METRIC, got "{text}".' for text in wrong))
     return {task: metric for task, _, metric in pairs}
 
 
-def parse_columns(given: str | None) -> list[str] | None:
+def parse_columns(text: str | None) -> list[str] | None:
     """Parse an option of the form ``NAME,NAME``.
 
     >>> parse_columns("elo, pareto:memory_mb")
     ['elo', 'pareto:memory_mb']
     """
-    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
-
-
-#: splits that draw rows at random
-SHUFFLING = ("kfold", "holdout")
-#: from this number of rows on, a plan lists models instead of models and tasks
-MANY_ROWS = 20
-#: number of reasons, models and tasks in the summary of a plan
-MAX_REASONS, MAX_MODELS, MAX_TASKS = 6, 3, 6
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False) -> None:
@@ -213,8 +217,8 @@ def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
         table.add_column(name, no_wrap=True, justify="right" if right else "left")
     if whole:
         for (model, task), number in folds.items():
-            each = number // (plan.seeds if (model, task) in times else 1)
-            table.add_row(Text(model), Text(task), f"{each}{times.get((model, task), '')}")
+            jobs = number // (plan.seeds if (model, task) in times else 1)
+            table.add_row(Text(model), Text(task), f"{jobs}{times.get((model, task), '')}")
     else:
         tasks = Counter(model for model, _ in folds)
         for model, number in Counter(model.name for model, _, _ in plan.jobs).items():
@@ -337,8 +341,12 @@ def _some(names: Sequence[str], most: int | None) -> str:
     >>> _some(["a", "b", "c"], 2), _some(["a", "b"], None)
     ('a, b and 1 more', 'a, b')
     """
-    shown = ", ".join(names[:most])
-    return shown if most is None or len(names) <= most else f"{shown} and {len(names) - most} more"
+    some_names = ", ".join(names[:most])
+    return (
+        some_names
+        if most is None or len(names) <= most
+        else f"{some_names} and {len(names) - most} more"
+    )
 
 
 def _place(runs: Sequence[Run]) -> str:
@@ -356,29 +364,28 @@ def _relative(path: Path) -> str:
     return str(path) if near.startswith("..") else near
 
 
-_COLUMNS = ("model", "done", "failed", "declined", "running", "left", "state", "last")
-
-
 def show_status(paths: Sequence[Path], shape: str | None = None) -> int:
     """Print one line per run and the next step; return 0 if all runs are finished, else 1."""
-    found = status(list(paths))
+    progress = status(list(paths))
     if shape not in (None, "table"):
-        sys.stdout.write(render_frame(found, str(shape)))
+        sys.stdout.write(render_frame(progress, str(shape)))
     else:
         table = Grid(box=None, pad_edge=False, header_style="bold")
         for name in _COLUMNS:
             text = name in ("model", "state", "last")
             table.add_column(name, justify="left" if text else "right", no_wrap=name != "model")
-        for row in found.to_dict("records"):
+        for row in progress.to_dict("records"):
             table.add_row(*(Text(cell) for cell in _cells(row)))
         console = Console(highlight=False)
         console.print(table)
-        left = int(found["left"].sum())
-        if left:
-            rest = found["seconds_per_job"].fillna(0) * found["left"]
+        remaining = int(progress["left"].sum())
+        if remaining:
+            rest = progress["seconds_per_job"].fillna(0) * progress["left"]
             time = f", about {rest.sum():,.0f} s of work" if rest.sum() else ""
-            console.print(Text(f"{left:,} jobs left{time}. Continue stopped runs with --resume."))
-    return 0 if (found["state"] == "finished").all() else 1
+            console.print(
+                Text(f"{remaining:,} jobs left{time}. Continue stopped runs with --resume.")
+            )
+    return 0 if (progress["state"] == "finished").all() else 1
 
 
 def _cells(row: dict[str, object]) -> list[str]:
@@ -394,9 +401,9 @@ def _cells(row: dict[str, object]) -> list[str]:
 
 def print_jobs_left(runs: Sequence[Run], resume: str) -> None:
     """Print on standard error how many jobs were not run, if any, and how to continue."""
-    left = int(status([run.folder for run in runs])["left"].sum())
-    if left:
-        what = "1 job was" if left == 1 else f"{left:,} jobs were"
+    remaining = int(status([run.folder for run in runs])["left"].sum())
+    if remaining:
+        what = "1 job was" if remaining == 1 else f"{remaining:,} jobs were"
         print(
             f"\n Stopped at the first failure: {what} not run. To continue: {resume}",
             file=sys.stderr,
@@ -466,10 +473,6 @@ def _column_cells(column: pd.Series, spec: DataSpec) -> Iterator[str]:
     yield "dropped" if column.name in spec.drop else uses.get(str(column.name), "feature")
 
 
-_REGISTRIES = {f"{parts.kind}s": parts for parts in registry.ALL}
-_DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
-
-
 def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
     """Print every kind with the number of its names."""
     from karat.config.catalog import Catalog
@@ -490,8 +493,8 @@ def list_kind(kind: str, define: Sequence[Path]) -> None:
     catalog = Catalog(define)
     table = Grid(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name in _names(catalog, kind):
-        about, more = _about(catalog, kind, name)
-        table.add_row(Text(name, style="bold"), Text(about), Text(more, style="dim"))
+        description, more = _about(catalog, kind, name)
+        table.add_row(Text(name, style="bold"), Text(description), Text(more, style="dim"))
     plain_console().print(table)
 
 
@@ -506,8 +509,8 @@ def show_name(name: str, define: Sequence[Path], constraint: str | None = None) 
     console = plain_console()
     if suite_source(name):
         for task in catalog.suite(name):
-            about = f"{task.kind or 'declined'}  {' '.join(task.metrics)}"
-            console.print(Text(task.name, style="bold"), Text(about), soft_wrap=True)
+            description = f"{task.kind or 'declined'}  {' '.join(task.metrics)}"
+            console.print(Text(task.name, style="bold"), Text(description), soft_wrap=True)
         return None
     sections = catalog.definitions.names_everywhere(name)
     if not sections and (stated := split_name(name)):
@@ -536,10 +539,10 @@ def show_name(name: str, define: Sequence[Path], constraint: str | None = None) 
 def _limits(catalog: Catalog, task: str, constraint: str) -> Iterator[str]:
     """Yield the limits of a task; its own limits override those of the constraint."""
     is_task = task in catalog.definitions.names("tasks")
-    own = catalog.definitions.get("tasks", task) if is_task else {}
-    given = catalog.definitions.get("constraints", constraint)
+    task_limits = catalog.definitions.get("tasks", task) if is_task else {}
+    constraint_limits = catalog.definitions.get("constraints", constraint)
     for key in ("max_folds", "max_runtime_seconds", "max_mem_size_mb", "cores", "gpus"):
-        for values, origin in ((own, "the task"), (given, constraint)):
+        for values, origin in ((task_limits, "the task"), (constraint_limits, constraint)):
             if values.get(key) is not None:
                 yield f"{key}: {values[key]}   # {origin}"
                 break
@@ -583,15 +586,16 @@ def _names(catalog: Catalog, kind: str) -> list[str]:
 
 def _about(catalog: Catalog, kind: str, name: str) -> tuple[str, str]:
     if kind in _DEFINED and name in catalog.definitions.names(kind):
-        given = catalog.definitions.get(kind, name)
-        about = given.get("title") or given.get("description") or ""
+        definition = catalog.definitions.get(kind, name)
+        title = definition.get("title") or definition.get("description") or ""
+        metrics = ", ".join(definition.get("metrics") or [])
         more = {
-            "models": given.get("extra") and f'pip install "karat[{given["extra"]}]"',
-            "tasks": f"{given.get('kind') or ''} · {', '.join(given.get('metrics') or [])}",
-            "suites": f"{len(given.get('tasks') or [])} tasks",
-            "datasets": _license(given) if kind == "datasets" else "",
+            "models": definition.get("extra") and f'pip install "karat[{definition["extra"]}]"',
+            "tasks": f"{definition.get('kind') or ''} · {metrics}",
+            "suites": f"{len(definition.get('tasks') or [])} tasks",
+            "datasets": _license(definition) if kind == "datasets" else "",
         }.get(kind)
-        return about, more or ""
+        return title, more or ""
     part = _REGISTRIES[kind].get(name)
     if isinstance(part, Metric):
         better = "higher is better" if part.higher_is_better else "lower is better"
@@ -599,11 +603,13 @@ def _about(catalog: Catalog, kind: str, name: str) -> tuple[str, str]:
     return _document(part).partition("\n")[0], ""
 
 
-def _license(given: Mapping[str, Any]) -> str:
+def _license(definition: Mapping[str, Any]) -> str:
     """Return the license of a dataset, and the beginning of the SHA-256 of its download."""
-    remote = [each for each in given.get("sources") or () if "index" in each or "url" in each]
+    remote = [
+        source for source in definition.get("sources") or () if "index" in source or "url" in source
+    ]
     checksum = f"sha256 {remote[0]['sha256'][:12]}…" if remote else ""
-    return " · ".join(filter(None, (given.get("license"), checksum)))
+    return " · ".join(filter(None, (definition.get("license"), checksum)))
 
 
 def _document(part: Any) -> str:

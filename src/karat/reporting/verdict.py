@@ -75,9 +75,11 @@ class Evidence:
     where: str = ""
 
 
-def make_evidence(given: Gathered, cells: Cells, compared: RankedScores, **more: Any) -> Evidence:
+def make_evidence(
+    gathered: Gathered, cells: Cells, compared: RankedScores, **more: Any
+) -> Evidence:
     """Return the evidence of gathered scores; ``more`` are the other fields of ``Evidence``."""
-    chosen, tasks = given.chosen({}), cells.tasks
+    chosen, tasks = gathered.chosen({}), cells.tasks
     ranks = rank_each(compared.values, compared.takes)
     return Evidence(
         metrics={task: chosen[task] for task in tasks},
@@ -85,8 +87,8 @@ def make_evidence(given: Gathered, cells: Cells, compared: RankedScores, **more:
         scores=pd.DataFrame(cells.means, index=cells.models, columns=tasks),
         ranks=pd.DataFrame(ranks, index=cells.models, columns=tasks),
         folds=dict(zip(tasks, compared.values, strict=True)),
-        ratios=dict(zip(tasks, fold_ratios(given, tasks), strict=True)),
-        kinds={task: str(given.kinds.get(task) or "") for task in tasks},
+        ratios=dict(zip(tasks, fold_ratios(gathered, tasks), strict=True)),
+        kinds={task: str(gathered.kinds.get(task) or "") for task in tasks},
         **more,
     )
 
@@ -95,14 +97,14 @@ def find_evidence(
     runs: Any, where: str = "", rule: str = "worst", pool: str = "variant"
 ) -> Evidence:
     """Return the evidence of run folders, runs, or a table of scores."""
-    found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
-    given = gather_scores(found, pool)
-    cells = make_cells(given, given.chosen({}))
-    robust = find_robustness(found, pool)
-    findings = check_runs(found, pool=pool, missing=rule)
+    read_runs = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
+    gathered = gather_scores(read_runs, pool)
+    cells = make_cells(gathered, gathered.chosen({}))
+    robust = find_robustness(read_runs, pool)
+    findings = check_runs(read_runs, pool=pool, missing=rule)
     more = {"findings": findings, "robust": robust, "where": where}
-    more |= {} if isinstance(found, pd.DataFrame) else _of_runs(found, pool)
-    return make_evidence(given, cells, apply_missing_rule(cells, rule), **more)
+    more |= {} if isinstance(read_runs, pd.DataFrame) else _of_runs(read_runs, pool)
+    return make_evidence(gathered, cells, apply_missing_rule(cells, rule), **more)
 
 
 def _of_runs(runs: Any, pool: str) -> dict[str, Any]:
@@ -157,15 +159,15 @@ def make_verdict(
 
 def verdict_lines(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return verdicts as lines of text, the answer of each group first."""
-    found = []
+    lines = []
     for verdict in verdicts:
         prefix = f"{plain(verdict['name'])}: " if len(verdicts) > 1 and verdict["name"] else ""
         texts = [line["text"] for line in verdict["lines"]]
-        found += [prefix + text if not i else text for i, text in enumerate(texts)]
-        found += [f"Weakened by: {text}" for text in verdict["weak"]]
+        lines += [prefix + text if not i else text for i, text in enumerate(texts)]
+        lines += [f"Weakened by: {text}" for text in verdict["weak"]]
         if step := verdict["next_step"]:
-            found.append(f"Next: {plain(step['command'])} ({step['text']})")
-    return found
+            lines.append(f"Next: {plain(step['command'])} ({step['text']})")
+    return lines
 
 
 @dataclass(frozen=True)
@@ -185,8 +187,8 @@ class _Case:
     def ranks(self) -> pd.DataFrame:
         """The ranks within the group, on the tasks that at least two of its models have."""
         ranks = self.evidence.ranks
-        own = ranks.loc[ranks.index.isin(self.board.index), self.group_tasks].rank()
-        return own.loc[:, own.notna().sum() > 1]
+        group_ranks = ranks.loc[ranks.index.isin(self.board.index), self.group_tasks].rank()
+        return group_ranks.loc[:, group_ranks.notna().sum() > 1]
 
     @property
     def tasks(self) -> list[str]:
@@ -197,8 +199,8 @@ class _Case:
     def ranked(self) -> list[str]:
         """The models with a rank on enough tasks, best first."""
         few = set(self.board.attrs.get("few", ()))
-        known = self.board[self.board["rank"].notna() & ~self.board.index.isin(few)]
-        return [str(name) for name in known["rank"].sort_values(kind="stable").index]
+        candidates = self.board[self.board["rank"].notna() & ~self.board.index.isin(few)]
+        return [str(name) for name in candidates["rank"].sort_values(kind="stable").index]
 
     @cached_property
     def ahead(self) -> list[str]:
@@ -228,8 +230,8 @@ class _Case:
     @property
     def these_tasks(self) -> Mapping[str, Any]:
         """What these tasks show about the first model and the others; empty if unknown."""
-        found = self.board.attrs.get("these_tasks") or {}
-        return found if found.get("reference") == self.ranked[0] and rivals_of(found) else {}
+        facts = self.board.attrs.get("these_tasks") or {}
+        return facts if facts.get("reference") == self.ranked[0] and rivals_of(facts) else {}
 
     @property
     def few_tasks(self) -> bool:
@@ -286,14 +288,14 @@ def _decide(case: _Case) -> dict[str, Any]:
     winner, rival = case.ranked[:2]
     state = "untested" if case.untested else "tied" if case.tied else "clear"
     margin = _margin(case, winner, rival)
-    kept, robust = _robust_lines(case)
-    kind = "robustness" if kept else "comparison" if len(case.board) == 2 else "ranking"
+    robust_text, robust = _robust_lines(case)
+    kind = "robustness" if robust_text else "comparison" if len(case.board) == 2 else "ranking"
     answer = _compared(case, state) if kind == "comparison" else _answer(case, state)
-    clean = "On clean data: " if kept else ""
-    lines = [*robust, _line("clean" if kept else "answer", clean + answer)]
+    clean = "On clean data: " if robust_text else ""
+    lines = [*robust, _line("clean" if robust_text else "answer", clean + answer)]
     lines += [_line("margin", _margin_text(case, margin))] if margin else []
     lines += [*_task_lines(case), _line("basis", _basis(case)), *_cost(case), *_limit(case)]
-    winner, rival = kept[:2] if len(kept) > 1 else (winner, rival)
+    winner, rival = robust_text[:2] if len(robust_text) > 1 else (winner, rival)
     return {
         **{"kind": kind, "state": state, "winner": winner, "next": rival, "top": case.top},
         **{"reason": case.untested, "margin": margin, "lines": lines, "weak": _weak(case)},
@@ -324,13 +326,13 @@ def _answer(case: _Case, state: str) -> str:
     winner = short(case.ranked[0])
     if case.few_tasks:
         return headline(case.these_tasks, case.kinds)
-    lost = f"; {case.losses}" if case.losses else ""
+    losses = f"; {case.losses}" if case.losses else ""
     enough = " with enough tasks" if case.ahead else ""
     if state == "clear":
-        return f"{winner} is better than every other model{enough} ({case.test}){lost}."
+        return f"{winner} is better than every other model{enough} ({case.test}){losses}."
     if state == "tied":
         rest = join_names(case.top[1:])
-        return f"{winner} leads; {rest} cannot be distinguished from it ({case.test}){lost}."
+        return f"{winner} leads; {rest} cannot be distinguished from it ({case.test}){losses}."
     what = "score" if len(case.tasks) == 1 else "mean rank"
     among = f" of the models{enough}" if enough else ""
     return f"{winner} has the best {what}{among}; not tested: {case.untested}."
@@ -338,10 +340,10 @@ def _answer(case: _Case, state: str) -> str:
 
 def _task_lines(case: _Case) -> list[dict[str, str]]:
     """Return on which tasks the leader differs from models that it does not clearly beat."""
-    found = case.these_tasks
-    if not found or len(case.tasks) < 2 or (case.few_tasks and len(rivals_of(found)) == 1):
+    facts = case.these_tasks
+    if not facts or len(case.tasks) < 2 or (case.few_tasks and len(rivals_of(facts)) == 1):
         return []
-    text = task_by_task(found)
+    text = task_by_task(facts)
     return [_line("tasks", text)] if text else []
 
 
@@ -354,10 +356,10 @@ def _limit(case: _Case) -> list[dict[str, str]]:
 
 def _picture(case: _Case) -> dict[str, Any]:
     """Return what the page draws: the difference of each model to the leader; empty if unknown."""
-    found = case.these_tasks
+    facts = case.these_tasks
     keys = ("model", "difference", "low", "high", "p", "verdict", "tasks", "by_task")
-    rows = [{key: row[key] for key in keys} for row in found.get("models", ())]
-    return {**found, "models": rows} if found else {}
+    rows = [{key: row[key] for key in keys} for row in facts.get("models", ())]
+    return {**facts, "models": rows} if facts else {}
 
 
 def _over_tasks(case: _Case) -> dict[str, Any]:
@@ -369,13 +371,13 @@ def _over_tasks(case: _Case) -> dict[str, Any]:
         return {}
     leads, rows = case.leads, []
     for name in (str(model) for model in case.board.index if model in case.ranks.index):
-        place = case.ranks.index.get_loc(name)
-        value, low, high, p = (x[place] for x in (leads.value, leads.low, leads.high, leads.p))
+        number = case.ranks.index.get_loc(name)
+        value, low, high, p = (x[number] for x in (leads.value, leads.low, leads.high, leads.p))
         verdict = OPEN if not p < ALPHA else WORSE if value > 0 else BETTER
         verdict = "reference" if name == case.ranked[0] else UNTESTED if np.isnan(p) else verdict
         row = {"model": name, "difference": -float(value), "low": -float(high)}
         row |= {"high": -float(low), "p": float(p), "verdict": verdict}
-        rows.append({**row, "tasks": int(leads.tasks[place])})
+        rows.append({**row, "tasks": int(leads.tasks[number])})
     return {"reference": case.ranked[0], "test": case.test, "tasks": case.tasks, "models": rows}
 
 
@@ -412,11 +414,11 @@ def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
         return _score_margin(case, first, other)
     if case.few_tasks:
         return _these_tasks_margin(case, other)
-    place, leads = case.ranks.index.get_loc(other), case.leads
-    tasks = int(leads.tasks[place])
+    number, leads = case.ranks.index.get_loc(other), case.leads
+    tasks = int(leads.tasks[number])
     if not tasks:
         return None
-    value, low, high = (float(x[place]) for x in (leads.value, leads.low, leads.high))
+    value, low, high = (float(x[number]) for x in (leads.value, leads.low, leads.high))
     facts = {"what": "mean rank", "value": value, "low": low, "high": high}
     # a task that one of them failed counts in the rank, but it is no common task, as in compare
     scores = case.evidence.scores.loc[[first, other], case.tasks]
@@ -512,12 +514,12 @@ def _cost(case: _Case) -> list[dict[str, str]]:
         return []
     winner = case.ranked[0]
     others = case.top[1:] or case.ranked[1:2]
-    known = seconds.reindex(others).dropna()
+    times = seconds.reindex(others).dropna()
     text = f"{short(winner)} took {duration(seconds[winner])}"
-    if len(known):
-        cheapest = str(known.idxmin())
+    if len(times):
+        cheapest = str(times.idxmin())
         role = "the cheapest of the others in the top group" if case.top[1:] else "the next"
-        text += f"; {short(cheapest)}, {role}, took {duration(known[cheapest])}"
+        text += f"; {short(cheapest)}, {role}, took {duration(times[cheapest])}"
     uneven = " Costs are those of each model's own tasks." * bool(case.board.attrs.get("uneven"))
     return [_line("cost", f"{text}.{uneven}")]
 
@@ -530,12 +532,12 @@ def _robust_lines(case: _Case) -> tuple[list[str], list[dict[str, str]]]:
     table = case.evidence.robust
     if table is None:
         return [], []
-    own = table["model"].isin(case.ranked) & ~table["model"].isin(UNINFORMED)
-    table = table[own & table["task"].isin(case.group_tasks)]
-    kept = table.pivot_table(index="model", columns="task", values="retention").dropna()
-    if not len(kept):
+    ranked = table["model"].isin(case.ranked) & ~table["model"].isin(UNINFORMED)
+    table = table[ranked & table["task"].isin(case.group_tasks)]
+    retention = table.pivot_table(index="model", columns="task", values="retention").dropna()
+    if not len(retention):
         return [], []
-    order = kept.mean(axis=1).sort_values(ascending=False, kind="stable")
+    order = retention.mean(axis=1).sort_values(ascending=False, kind="stable")
     first = str(order.index[0])
     text = f"{short(first)} keeps most of its score on corrupted data: {percent(order.iloc[0], 0)}"
     ends = table[table["model"] == first][["retention_low", "retention_high"]].to_numpy()
@@ -543,7 +545,7 @@ def _robust_lines(case: _Case) -> tuple[list[str], list[dict[str, str]]]:
         text += f" (95 % interval {percent(ends[0, 0], 0)} to {percent(ends[0, 1], 0)})"
     if len(order) > 1:
         text += f"; next is {short(str(order.index[1]))} with {percent(order.iloc[1], 0)}"
-    tasks = f", mean of {count(kept.shape[1], 'task')}" if kept.shape[1] > 1 else ""
+    tasks = f", mean of {count(retention.shape[1], 'task')}" if retention.shape[1] > 1 else ""
     lines = [_line("answer", f"{text}{tasks}."), *_best_corrupted(table)]
     return [str(name) for name in order.index], lines
 
@@ -567,27 +569,27 @@ def _best_corrupted(table: pd.DataFrame) -> list[dict[str, str]]:
 
 def _weak(case: _Case) -> list[str]:
     """Return what weakens the verdict."""
-    found = []
+    reasons = []
     if case.untested:
-        found.append(f"Differences are not tested: {case.untested}.")
+        reasons.append(f"Differences are not tested: {case.untested}.")
     for name in case.ahead[:MAX_NAMES]:
         rank, tasks = fixed(float(case.board.at[name, "rank"]), 2), case.ranks.loc[name].count()
-        found.append(
+        reasons.append(
             f"{short(name)} has a better mean rank, {rank}, but on {tasks} of "
             f"{count(len(case.tasks), 'task')} only{_on_common_tasks(case, name)}."
         )
     if case.ranked[0] in UNINFORMED:
-        found.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
+        reasons.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
     partial = case.board.attrs.get("partial", {}).get(case.ranked[0], {})
     for task, (have, planned) in list(partial.items())[:MAX_NAMES]:
-        found.append(f"{short(case.ranked[0])} has {have} of {planned} folds of {short(task)}.")
+        reasons.append(f"{short(case.ranked[0])} has {have} of {planned} folds of {short(task)}.")
     by_code: dict[str, list[Finding]] = {}
     for finding in _relevant(case):
         by_code.setdefault(finding.code, []).append(finding)
-    found += [f"{code} {_summary(group)}" for code, group in by_code.items()]
-    more = len(found) - MAX_WEAK
+    reasons += [f"{code} {_summary(group)}" for code, group in by_code.items()]
+    more = len(reasons) - MAX_WEAK
     rest = [f"{count(more, 'more finding')}, see the checks."] if more > 0 else []
-    return [*found[:MAX_WEAK], *rest]
+    return [*reasons[:MAX_WEAK], *rest]
 
 
 def _on_common_tasks(case: _Case, name: str) -> str:
@@ -605,8 +607,8 @@ def _relevant(case: _Case) -> Iterator[Finding]:
     """Yield errors and warnings about the leader, the data of its tasks, or all runs."""
     winner, rival = case.ranked[:2]
     for finding in case.evidence.findings:
-        about = {winner, rival} if finding.code == FAILED_JOBS else {winner}
-        mine = finding.model in about if finding.model else True
+        models = {winner, rival} if finding.code == FAILED_JOBS else {winner}
+        mine = finding.model in models if finding.model else True
         here = finding.task in case.group_tasks if finding.task else True
         if finding.level != "note" and mine and here:
             yield finding

@@ -97,22 +97,24 @@ class _Against:
 
 def _mean_score(values: Sequence[tuple[Paired, np.ndarray]]) -> float:
     """Return the mean over tasks of scores in their own units; NaN if there are none."""
-    own = [float(v.mean()) for p, v in values if len(values) == 1 or not is_ratio(p.metric, p.own)]
-    return float(np.mean(own)) if own else math.nan
+    means = [
+        float(v.mean()) for p, v in values if len(values) == 1 or not is_ratio(p.metric, p.own)
+    ]
+    return float(np.mean(means)) if means else math.nan
 
 
-def _against(found: Pairing) -> _Against:
-    tasks = [paired for paired in found.tasks if paired.compared]
+def _against(pairing: Pairing) -> _Against:
+    tasks = [paired for paired in pairing.tasks if paired.compared]
     if not tasks:
         return _Against([], None, why=NO_TASK)
-    lost = [p.task for p in found.tasks if p.states[0] == FAILED and p.states[1] == OK]
-    lost += [p.task for p in tasks if p.held[0] < p.held[1]]
-    why = f"no score in some folds of {', '.join(lost)}" if lost else ""
-    each = [task_difference(paired, by_items=len(tasks) < FEWEST_TASKS) for paired in tasks]
-    pooled = pool_tasks([gain for gain, _ in each])
+    without_score = [p.task for p in pairing.tasks if p.states[0] == FAILED and p.states[1] == OK]
+    without_score += [p.task for p in tasks if p.held[0] < p.held[1]]
+    why = f"no score in some folds of {', '.join(without_score)}" if without_score else ""
+    differences = [task_difference(paired, by_items=len(tasks) < FEWEST_TASKS) for paired in tasks]
+    pooled = pool_tasks([gain for gain, _ in differences])
     if len(tasks) >= FEWEST_TASKS:
         return _Against(tasks, pooled, OVER_TASKS, why)
-    tests = {paired.task: test for paired, (_, test) in zip(tasks, each, strict=True)}
+    tests = {paired.task: test for paired, (_, test) in zip(tasks, differences, strict=True)}
     untested = [f"{t} of {task}" for task, t in tests.items() if t in (ONE_FOLD, NO_SPREAD)]
     if untested:
         return _Against(tasks, pooled, "", ", ".join(untested))
@@ -131,40 +133,40 @@ class _Reference:
     of: int = 1
 
 
-def _bases(given: Gathered) -> dict[str, str]:
+def _bases(gathered: Gathered) -> dict[str, str]:
     """Return the base of each variant whose base is among the models, by their labels."""
     names: dict[str, str] = {}
-    for run, label, _ in given.sources:
+    for run, label, _ in gathered.sources:
         names.setdefault(run.model, label)
-    found = ((label, names.get(run.about.get("base") or "")) for run, label, _ in given.sources)
-    return {label: base for label, base in found if base and base != label}
+    labels = ((label, names.get(run.about.get("base") or "")) for run, label, _ in gathered.sources)
+    return {label: base for label, base in labels if base and base != label}
 
 
 def _find_reference(
-    given: Gathered, costs: ModelCosts, reference: str | None, metrics: dict[str, str]
+    gathered: Gathered, costs: ModelCosts, reference: str | None, metrics: dict[str, str]
 ) -> _Reference:
-    known = [name for name in given.models if not math.isnan(costs.of(name))]
+    with_cost = [name for name in gathered.models if not math.isnan(costs.of(name))]
     if reference is not None:
-        if reference not in given.models:
-            raise DefinitionError(unknown_model(reference, given.models, "the runs have"))
-        if reference not in known:
+        if reference not in gathered.models:
+            raise DefinitionError(unknown_model(reference, gathered.models, "the runs have"))
+        if reference not in with_cost:
             raise DataError(
                 f'no {costs.name} is recorded of the reference "{reference}"; '
-                f"name another with --reference. {_with_cost(known)}"
+                f"name another with --reference. {_with_cost(with_cost)}"
             )
         return _Reference(reference, "as requested")
-    if len(known) < 2:
+    if len(with_cost) < 2:
         raise DataError(
-            f"at least two models with a recorded {costs.name} are needed. {_with_cost(known)} "
+            f"at least two models with a recorded {costs.name} are needed. {_with_cost(with_cost)} "
             f"Other costs: {', '.join(name for name in COSTS if name != costs.name)}."
         )
-    bases = _bases(given)
-    free = [name for name in known if bases.get(name) not in known]
+    bases = _bases(gathered)
+    free = [name for name in with_cost if bases.get(name) not in with_cost]
     if len(free) == 1:
         return _Reference(free[0], "the base of all others")
-    means = _mean_scores(given, free, metrics)
+    means = _mean_scores(gathered, free, metrics)
     best = free[int(np.argmax(means))]
-    what = "models" if len(free) == len(known) else "models that are no variants"
+    what = "models" if len(free) == len(with_cost) else "models that are no variants"
     return _Reference(best, f"the best mean score of {len(free)} {what}", len(free))
 
 
@@ -172,9 +174,9 @@ def _with_cost(names: Sequence[str]) -> str:
     return f"It is recorded of: {', '.join(names)}." if names else "No model has it."
 
 
-def _mean_scores(given: Gathered, models: list[str], metrics: dict[str, str]) -> np.ndarray:
+def _mean_scores(gathered: Gathered, models: list[str], metrics: dict[str, str]) -> np.ndarray:
     """Return mean scores over the tasks that all have, higher is better, in comparable units."""
-    cells = make_cells(given, metrics)
+    cells = make_cells(gathered, metrics)
     means = cells.means[[cells.models.index(name) for name in models]]
     common = np.flatnonzero(~np.isnan(means).any(axis=0))
     if not len(common):
@@ -312,8 +314,10 @@ def cheapest(
     """
     if not (isinstance(margin, int | float) and 0 < margin < math.inf):
         raise DefinitionError(f"margin must be a number > 0, such as 0.01, got {margin!r}.")
-    found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
-    return ModelDifferences(found, metric, pool, cluster=cluster).cheapest(cost, margin, reference)
+    read_runs = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
+    return ModelDifferences(read_runs, metric, pool, cluster=cluster).cheapest(
+        cost, margin, reference
+    )
 
 
 class ModelDifferences:
@@ -332,8 +336,8 @@ class ModelDifferences:
         cluster: str | None = None,
     ) -> None:
         self.runs, self.metric, self.pool, self.cluster = runs, metric, pool, cluster
-        given = gather_scores(runs, pool)
-        self.given = given if models is None else given.of_models(models)
+        gathered = gather_scores(runs, pool)
+        self.given = gathered if models is None else gathered.of_models(models)
         self._known: dict[str, dict[str, _Against]] = {}
         self._notes: dict[str, list[str]] = {}
 
@@ -341,16 +345,16 @@ class ModelDifferences:
         self, cost: str | Mapping[str, float], margin: float, reference: str | None = None
     ) -> Cheapest:
         """Return the cheapest model that is not worse by more than the margin."""
-        given, metrics = self.given, self._metrics()
-        if len(given.models) < 2:
-            raise DataError(f"at least two models are needed, got {len(given.models)}.")
-        costs = ModelCosts(given, cost)
-        chosen = _find_reference(given, costs, reference, metrics)
+        gathered, metrics = self.given, self._metrics()
+        if len(gathered.models) < 2:
+            raise DataError(f"at least two models are needed, got {len(gathered.models)}.")
+        costs = ModelCosts(gathered, cost)
+        chosen = _find_reference(gathered, costs, reference, metrics)
         against = self._against(chosen.model)
-        if not any(each.tasks for each in against.values()):
+        if not any(difference.tasks for difference in against.values()):
             raise DataError(f'no model has a task in common with the reference "{chosen.model}".')
         table = _table(against, chosen, costs, margin)
-        table.insert(1, "base", table["model"].map(lambda name: _bases(given).get(name, name)))
+        table.insert(1, "base", table["model"].map(lambda name: _bases(gathered).get(name, name)))
         notes = [*_legend(costs, chosen, against, margin), *self._notes[chosen.model]]
         notes += _left_out(against, table)
         return Cheapest(chosen.model, chosen.about, costs.name, float(margin), table, notes)
@@ -368,8 +372,8 @@ class ModelDifferences:
             others = [name for name in self.given.models if name != reference]
             which = (self.metric, self.pool, self.cluster)
             pairs = pair_with(self.runs, reference, others, *which)
-            self._known[reference] = {name: _against(found) for name, found in pairs.items()}
-            notes = (note for found in pairs.values() for note in found.notes)
+            self._known[reference] = {name: _against(pairing) for name, pairing in pairs.items()}
+            notes = (note for pairing in pairs.values() for note in pairing.notes)
             self._notes[reference] = list(dict.fromkeys(notes))
         return self._known[reference]
 
@@ -378,44 +382,54 @@ def _table(
     against: dict[str, _Against], reference: _Reference, costs: ModelCosts, margin: float
 ) -> pd.DataFrame:
     """Return the rows of all models, the cheapest first; those without a cost last."""
-    most = max(against.values(), key=lambda each: len(each.tasks)).tasks
-    lines = [_row(name, each, reference.model, costs) for name, each in against.items()]
-    own = {"model": reference.model, "cost": costs.of(reference.model, [p.task for p in most])}
-    own |= {"relative_cost": 1.0, "score": _mean_score([(p, p.second) for p in most])}
-    lines.append({**own, "tasks": len(most), "verdict": REFERENCE})
+    most = max(against.values(), key=lambda compared: len(compared.tasks)).tasks
+    lines = [_row(name, compared, reference.model, costs) for name, compared in against.items()]
+    reference_row = {
+        "model": reference.model,
+        "cost": costs.of(reference.model, [p.task for p in most]),
+    }
+    reference_row |= {"relative_cost": 1.0, "score": _mean_score([(p, p.second) for p in most])}
+    lines.append({**reference_row, "tasks": len(most), "verdict": REFERENCE})
     columns = [name for name in COLUMNS if name != "base"]
     for line in lines:  # means over other tasks are not comparable
         line["score"] = line["score"] if line["tasks"] == len(most) else math.nan
     table = pd.DataFrame(lines, columns=columns)
     rows = table.index[table["verdict"] == UNDECIDED]
     cheaper = [against[name] for name in table["model"][rows]]
-    found = judge([a.found if a.test else None for a in cheaper], margin, reference.of)
-    lost = np.array([bool(a.why) for a in cheaper], dtype=bool)
-    found.loc[lost & found["verdict"].isin(ACCEPTED), "verdict"] = UNDECIDED
-    table.loc[rows, found.columns] = found.to_numpy()
+    verdicts = judge([a.found if a.test else None for a in cheaper], margin, reference.of)
+    has_reason = np.array([bool(a.why) for a in cheaper], dtype=bool)
+    verdicts.loc[has_reason & verdicts["verdict"].isin(ACCEPTED), "verdict"] = UNDECIDED
+    table.loc[rows, verdicts.columns] = verdicts.to_numpy()
     texts = {name: table[name].fillna("") for name in ("test", "why")}
     ordered = table.assign(**texts).sort_values("relative_cost", kind="stable", na_position="last")
     return ordered.reset_index(drop=True)
 
 
-def _row(name: str, each: _Against, reference: str, costs: ModelCosts) -> dict[str, Any]:
-    tasks = [paired.task for paired in each.tasks]
-    own, other = costs.of(name, tasks or None), costs.of(reference, tasks)
-    relative = own / other if other else (math.inf if own else own and math.nan)
-    relative = 1.0 if own == other else relative
-    low, high = each.found.interval() if each.found is not None else (math.nan, math.nan)
+def _row(name: str, compared: _Against, reference: str, costs: ModelCosts) -> dict[str, Any]:
+    tasks = [paired.task for paired in compared.tasks]
+    model_cost, other = costs.of(name, tasks or None), costs.of(reference, tasks)
+    relative = (
+        model_cost / other if other else (math.inf if model_cost else model_cost and math.nan)
+    )
+    relative = 1.0 if model_cost == other else relative
+    low, high = compared.found.interval() if compared.found is not None else (math.nan, math.nan)
     verdict = UNDECIDED
     if not tasks:
         verdict, relative = NO_TASK, math.nan
-    elif math.isnan(own):
+    elif math.isnan(model_cost):
         verdict = NO_COST
     elif not relative <= CHEAPER:
         verdict = NOT_CHEAPER
     return {
-        **{"model": name, "cost": own, "relative_cost": relative, "verdict": verdict},
-        **{"score": each.score, "tasks": len(tasks)},
-        "difference": each.found.mean if each.found is not None else math.nan,
-        **{"difference_low": low, "difference_high": high, "test": each.test, "why": each.why},
+        **{"model": name, "cost": model_cost, "relative_cost": relative, "verdict": verdict},
+        **{"score": compared.score, "tasks": len(tasks)},
+        "difference": compared.found.mean if compared.found is not None else math.nan,
+        **{
+            "difference_low": low,
+            "difference_high": high,
+            "test": compared.test,
+            "why": compared.why,
+        },
     }
 
 
@@ -428,16 +442,21 @@ def judge(
     more is rejected, so that the share of answers with a false one is at most 5 %. ``chosen_of`` is
     the number of models of which the reference has the best score: it may lead by luck.
     """
-    tested = [each is not None for each in differences]
-    found = [each for each in differences if each is not None]
-    lower = np.array([each.p_above(-margin) for each in found])
-    upper = np.array([each.p_below(margin) for each in found])
-    sides = np.array([2 * min(each.p_above(0.0), each.p_below(0.0)) for each in found])
+    tested = [difference is not None for difference in differences]
+    tested_differences = [difference for difference in differences if difference is not None]
+    lower = np.array([difference.p_above(-margin) for difference in tested_differences])
+    upper = np.array([difference.p_below(margin) for difference in tested_differences])
+    sides = np.array(
+        [
+            2 * min(difference.p_above(0.0), difference.p_below(0.0))
+            for difference in tested_differences
+        ]
+    )
     # the differences of the best of k models are some of those of all pairs
     p_different = np.minimum(holm(sides) * max(chosen_of / 2, 1), 1.0)
     p = {"p_not_worse": holm(lower), "p_equivalent": holm(np.maximum(lower, upper))}
     table = pd.DataFrame({**p, "p_different": p_different}, dtype=float)
-    means = np.array([each.mean for each in found])
+    means = np.array([difference.mean for difference in tested_differences])
     accepted, differs = table["p_not_worse"] < ALPHA, table["p_different"] < ALPHA
     table["verdict"] = np.select(
         [table["p_equivalent"] < ALPHA, accepted & differs & (means > 0), accepted]
@@ -454,7 +473,9 @@ def _legend(
 ) -> Iterator[str]:
     """Yield what was compared, and by which tests."""
     yield f"Reference: {reference.model}, {reference.about}. Cost: {costs.kind.about}."
-    tests = sorted({test for each in against.values() for test in each.test.split(", ") if test})
+    tests = sorted(
+        {test for compared in against.values() for test in compared.test.split(", ") if test}
+    )
     if tests:
         yield (
             "Difference: mean over tasks, with the 95 % interval of the two models alone "
@@ -464,7 +485,7 @@ def _legend(
         )
     yield from [ON_ITEMS] if ON_ITEM in tests else []
     yield from [OVER_FITS] if {*tests} - {ON_ITEM, OVER_TASKS} else []
-    tasks = {p.task: p for each in against.values() for p in each.tasks}
+    tasks = {p.task: p for compared in against.values() for p in compared.tasks}
     relative = sorted({p.metric for p in tasks.values() if is_ratio(p.metric, p.own)})
     if relative:
         names = ", ".join(relative)
@@ -474,7 +495,7 @@ def _legend(
 
 
 def _left_out(against: dict[str, _Against], table: pd.DataFrame) -> Iterator[str]:
-    most = max(len(each.tasks) for each in against.values())
+    most = max(len(compared.tasks) for compared in against.values())
     few = [f"{name} ({len(e.tasks)})" for name, e in against.items() if 0 < len(e.tasks) < most]
     if few:
         yield f"Compared on fewer than {most} tasks: {', '.join(few)}."
@@ -482,6 +503,6 @@ def _left_out(against: dict[str, _Against], table: pd.DataFrame) -> Iterator[str
         names = table.loc[table["verdict"] == verdict, "model"]
         if len(names):
             yield f"{verdict.capitalize()}: {', '.join(names)}."
-    for name, each in against.items():
-        if each.why and each.tasks:
-            yield f"{name}: {each.why}."
+    for name, compared in against.items():
+        if compared.why and compared.tasks:
+            yield f"{name}: {compared.why}."

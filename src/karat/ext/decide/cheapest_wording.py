@@ -29,8 +29,8 @@ def cheapest_sentence(answer: Cheapest) -> str:
     rows = answer.cheaper_models
     within = f"{answer.reference} within {answer.margin:g}"
     if not len(rows):
-        known = count(int(answer.models["cost"].notna().sum()), "model")
-        return f"{answer.reference} has the lowest {answer.cost} of {known}."
+        models = count(int(answer.models["cost"].notna().sum()), "model")
+        return f"{answer.reference} has the lowest {answer.cost} of {models}."
     if answer.model is None:
         closest = rows.sort_values("difference", ascending=False).iloc[0]
         if answer.outcome == "none":

@@ -78,7 +78,7 @@ OF_RACES = ("goal", "confidence", "margin", "folds_per_task", "order", "budget")
 @option("-v, --verbose", "Print one line per job.", is_flag=True)
 @format_option
 @click.pass_context
-def race(context: click.Context, /, targets: tuple[str, ...], replay: bool, **given: Any) -> int:
+def race(context: click.Context, /, targets: tuple[str, ...], replay: bool, **options: Any) -> int:
     """Find the best model of SUITE, and run only the jobs that can still change the answer.
 
     The tasks are run in a random order by all models that remain. After each task, models leave
@@ -95,38 +95,40 @@ def race(context: click.Context, /, targets: tuple[str, ...], replay: bool, **gi
     2 invalid input, 3 undecided or stopped by
     the budget, 130 interrupted.
     """
-    shape = given.pop("shape")
+    shape = options.pop("shape")
     _check_used(context, replay)
     if replay:
-        return _replay(targets, shape, given)
+        return _replay(targets, shape, options)
     if len(targets) > 1:
         raise DefinitionError(
             f"a race has one suite, got {len(targets)}: {', '.join(targets)}. Add --replay to "
             f"replay finished runs."
         )
-    del given["orders"]
-    return _race(context, targets[0], shape, given)
+    del options["orders"]
+    return _race(context, targets[0], shape, options)
 
 
 def _check_used(context: click.Context, replay: bool) -> None:
     """Raise DefinitionError if an option was given that does not apply."""
-    names = {each.name: each.opts[-1] for each in context.command.params}
-    given = [
+    names = {parameter.name: parameter.opts[-1] for parameter in context.command.params}
+    named = [
         name
         for name in context.params
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
     if replay:
         used = {*REPLAYED, "targets", "replay", "shape"}
-        unused = [names[name] for name in given if name not in used]
+        unused = [names[name] for name in named if name not in used]
         what = "does not apply to --replay"
     else:
-        unused, what = ["--orders"] * ("orders" in given), "requires --replay"
+        unused, what = ["--orders"] * ("orders" in named), "requires --replay"
     if unused:
         raise DefinitionError(*(f"{name} {what}." for name in unused))
 
 
-def _race(context: click.Context, suite: str, shape: str | None, given: dict[str, Any]) -> int:
+def _race(
+    context: click.Context, suite: str, shape: str | None, race_options: dict[str, Any]
+) -> int:
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite
     from karat.execution.plan import idle_reasons
@@ -135,35 +137,35 @@ def _race(context: click.Context, suite: str, shape: str | None, given: dict[str
     from karat.ext.decide.race_session import RaceOptions
     from karat.output.result import show
 
-    quiet = given.pop("quiet")
+    quiet = race_options.pop("quiet")
     context.with_resource(shown_downloads(not quiet))
-    progress = choose_progress(quiet, given.pop("verbose"))
-    chosen = RaceOptions(**{name: given.pop(name) for name in OF_RACES})
+    progress = choose_progress(quiet, race_options.pop("verbose"))
+    chosen = RaceOptions(**{name: race_options.pop(name) for name in OF_RACES})
     chosen.check()
-    named = given["models"]
-    models, tasks, catalog, options = resolve_session(suite, given)
+    named = race_options["models"]
+    models, tasks, catalog, options = resolve_session(suite, race_options)
     plan = plan_suite(models, tasks, catalog, options)
 
     def execute() -> Any:
         return run_race(plan, tasks, options, chosen, progress)
 
-    found, _ = run_until_stopped(context, execute, resume_command())
-    show(found, shape)
+    result, _ = run_until_stopped(context, execute, resume_command())
+    show(result, shape)
     idle = idle_reasons(plan) if named else {}
     for model, reason in idle.items():
         click.echo(f" {model} ran on no task: {reason}", err=True)
-    if found.outcome == "stopped" and not quiet:
+    if result.outcome == "stopped" and not quiet:
         click.echo(f"\nTo continue: {resume_command()}", err=True)
-    if idle or int(found.models["failed"].sum()):
+    if idle or int(result.models["failed"].sum()):
         return 1
-    return 0 if found.outcome == "decided" else 3
+    return 0 if result.outcome == "decided" else 3
 
 
-def _replay(targets: tuple[str, ...], shape: str | None, given: dict[str, Any]) -> int:
+def _replay(targets: tuple[str, ...], shape: str | None, options: dict[str, Any]) -> int:
     from karat.ext.decide.race import replay_race
     from karat.output.result import show
 
-    chosen = {name: given[name] for name in REPLAYED}
+    chosen = {name: options[name] for name in REPLAYED}
     return show(replay_race([Path(target) for target in targets], **chosen), shape)
 
 
@@ -187,7 +189,7 @@ def _replay(targets: tuple[str, ...], shape: str | None, given: dict[str, Any]) 
 @pool_option
 @format_option
 @option("-o, --output FOLDER", "Also write the table as CSV into this folder.")
-def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **given: Any) -> int:
+def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **options: Any) -> int:
     """Find the cheapest model that is as good as the best one.
 
     A cheaper model is equivalent if its mean difference to the reference is within the margin, by
@@ -204,7 +206,7 @@ def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **gi
     from karat.ext.decide.cheapest import cheapest as find
     from karat.output.result import show
 
-    answer = find(runs, **given)
+    answer = find(runs, **options)
     code = show(answer, shape)
     for path in answer.to_csv(output) if output else ():
         click.echo(path, err=True)
@@ -226,7 +228,7 @@ def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **gi
 @define_option
 @format_option
 def shrink(
-    suite: str, runs: tuple[Path, ...], output: Path | None, shape: str | None, **given: Any
+    suite: str, runs: tuple[Path, ...], output: Path | None, shape: str | None, **options: Any
 ) -> None:
     """Find few tasks that keep the order of models.
 
@@ -244,12 +246,12 @@ def shrink(
     from karat.ext.decide.shrink import shrink as find
     from karat.output.result import show
 
-    name, define = given.pop("name"), given.pop("define")
+    name, define = options.pop("name"), options.pop("define")
     with as_run_folders(runs) as folders:
-        found = find(suite, folders, define=define, **given)
-    show(found, shape)
+        smaller = find(suite, folders, define=define, **options)
+    show(smaller, shape)
     if output is not None:
-        named = found.write(output, name, define)
+        named = smaller.write(output, name, define)
         files = " ".join(f"--define {shlex.quote(str(file))}" for file in (*define, output))
         click.echo(f"karat run {shlex.quote(named)} {files}", err=True)
 
@@ -283,7 +285,11 @@ def shrink(
 @define_option
 @format_option
 def same(
-    models: tuple[str, ...], items: Path | None, save: Path | None, shape: str | None, **given: Any
+    models: tuple[str, ...],
+    items: Path | None,
+    save: Path | None,
+    shape: str | None,
+    **arguments: Any,
 ) -> int:
     """Test whether B is still the same encoder as A.
 
@@ -304,7 +310,7 @@ def same(
     from karat.ext.decide.same_encoder import same as compare_encoders
     from karat.output.result import show
 
-    define = given.pop("define")
+    define = arguments.pop("define")
     chosen = read_items(items) if items else None
     if len(models) != (1 if save else 2):
         needed = "one model" if save else "two models"
@@ -313,13 +319,13 @@ def same(
         click.echo(Fingerprint.of(models[0], chosen, define).save(save))
         return 0
     every, options = (
-        given.pop("every"),
-        {k: given.pop(k) for k in ("suite", "only", "output", "cluster")},
+        arguments.pop("every"),
+        {k: arguments.pop(k) for k in ("suite", "only", "output", "cluster")},
     )
-    tasks = Tasks(list(given.pop("runs")) or None, **options)
+    tasks = Tasks(list(arguments.pop("runs")) or None, **options)
     more = {"every_level": every, "tasks": tasks, "define": define}
-    found = compare_encoders(models[0], models[1], items=chosen, **more, **given)
-    return show(found, shape)
+    answer = compare_encoders(models[0], models[1], items=chosen, **more, **arguments)
+    return show(answer, shape)
 
 
 @click.command(context_settings=SETTINGS)
@@ -349,7 +355,7 @@ def same(
     type=PATH,
 )
 @format_option
-def gate(new: str | None, against: Path | None, calibrate: Path | None, **given: Any) -> int:
+def gate(new: str | None, against: Path | None, calibrate: Path | None, **options: Any) -> int:
     """Test that a new model is not worse than a baseline.
 
     NEW is a run folder, a folder of runs, or a model as for karat run; a model is run first, as the
@@ -370,7 +376,10 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     from karat.ext.decide.gate import gate as compare_to_baseline
     from karat.output.result import show
 
-    shape, chosen = given["shape"], {name: given[name] for name in ("margin", "tasks", "cluster")}
+    shape, chosen = (
+        options["shape"],
+        {name: options[name] for name in ("margin", "tasks", "cluster")},
+    )
     if calibrate is not None:
         if new or against:
             raise DefinitionError("--calibrate cannot be used with NEW or --against.")
@@ -380,10 +389,10 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
         return 0
     if not new or against is None:
         raise DefinitionError("karat gate needs NEW and --against BASELINE, or --calibrate.")
-    chosen["model"] = given["model"]
+    chosen["model"] = options["model"]
     names = ("suite", "output", "workers", "define", "all_tasks")
-    how = NewRuns(**{name: given[name] for name in names})
-    found = compare_to_baseline(new, against, **chosen, run=how)
-    show(found, shape)
-    mapped = {"pass": 0, "fail": 1}.get(given["undecided"], found.exit_code)
-    return mapped if found.exit_code == 3 else found.exit_code
+    how = NewRuns(**{name: options[name] for name in names})
+    answer = compare_to_baseline(new, against, **chosen, run=how)
+    show(answer, shape)
+    mapped = {"pass": 0, "fail": 1}.get(options["undecided"], answer.exit_code)
+    return mapped if answer.exit_code == 3 else answer.exit_code

@@ -24,11 +24,11 @@ def show_detectable(plan: Plan, difference: float, output: Path, shape: str = "t
     From the runs in a folder; queries of retrieval tasks can be estimated without any.
     """
     queries = [_detected_queries(planned, difference, output) for planned in _retrieval_tasks(plan)]
-    found = None
+    answer = None
     try:
         names = [planned.task.name for planned in plan.tasks]
         models = [model.name for model in plan.models]
-        found = power(output, difference, tasks=names, models=models)
+        answer = power(output, difference, tasks=names, models=models)
     except KaratError as error:
         if not queries:
             raise DataError(
@@ -36,7 +36,7 @@ def show_detectable(plan: Plan, difference: float, output: Path, shape: str = "t
                 "folder with --runs, or run two models first."
             ) from error
     if shape == "json":
-        facts = found.to_dict() if found is not None else {"difference": difference}
+        facts = answer.to_dict() if answer is not None else {"difference": difference}
         sys.stdout.write(dump_json({**facts, "queries": queries}))
         return
     for row in queries:
@@ -47,13 +47,17 @@ def show_detectable(plan: Plan, difference: float, output: Path, shape: str = "t
             "needed.",
             f"   Two-sided paired test at 5 %, power 80 %; {_of_spread(row['spread'], output)}.",
         )
-    if found is not None and (len(found.tasks) > 1 or not queries):
+    if answer is not None and (len(answer.tasks) > 1 or not queries):
         print_lines(plain_console(), "")
-        show(found)
+        show(answer)
 
 
 def _retrieval_tasks(plan: Plan) -> list[PlannedTask]:
-    return [each for each in plan.tasks if each.data is not None and each.data.kind == "items"]
+    return [
+        planned
+        for planned in plan.tasks
+        if planned.data is not None and planned.data.kind == "items"
+    ]
 
 
 def _detected_queries(planned: PlannedTask, difference: float, output: Path) -> dict[str, Any]:

@@ -96,32 +96,32 @@ def robustness_change(new: list[Run], baseline: list[Run]) -> pd.DataFrame:
     except KaratError:  # no corrupted views
         return pd.DataFrame()
     both = [table.set_index("task")["retention"] for table in tables]
-    found = pd.DataFrame({"baseline": both[0], "new": both[1]}).dropna()
-    change = found["new"] - found["baseline"]
-    shown = found.map(rounded).assign(difference=change.map(signed))
-    return shown.reset_index(names="task")
+    retention = pd.DataFrame({"baseline": both[0], "new": both[1]}).dropna()
+    change = retention["new"] - retention["baseline"]
+    texts = retention.map(rounded).assign(difference=change.map(signed))
+    return texts.reset_index(names="task")
 
 
 def new_findings(new: list[Run], baseline: list[Run]) -> list[str]:
     """Return the findings of the checks that only the new runs have."""
     from karat.analysis.checks import check_runs
 
-    known = {(each.code, each.task) for each in check_runs(baseline, pool="model")}
-    found = [e for e in check_runs(new, pool="model") if (e.code, e.task) not in known]
-    return [f"- {e.code} ({e.level}): {escape_markdown(plain(e.message))}" for e in found]
+    old_findings = {(finding.code, finding.task) for finding in check_runs(baseline, pool="model")}
+    added = [e for e in check_runs(new, pool="model") if (e.code, e.task) not in old_findings]
+    return [f"- {e.code} ({e.level}): {escape_markdown(plain(e.message))}" for e in added]
 
 
 def rates_sentence(rates: GateRates) -> str:
     """Return the error rates in one sentence."""
     free = rates.rates.iloc[0]
-    found = [
+    losses = [
         f"a loss of {row.loss:g} is found in {short_percent(row.failed)}"
         for row in rates.rates.iloc[1:].itertuples()
     ]
     return (
         f"At margin {rates.margin:g} on {count(len(rates.tasks), 'task')}: false alarms "
         f"{short_percent(free['failed'])}, cannot tell {short_percent(free['cannot_tell'])}, "
-        f"{', '.join(found)} of cases. Noise: {rates.noise}."
+        f"{', '.join(losses)} of cases. Noise: {rates.noise}."
     )
 
 

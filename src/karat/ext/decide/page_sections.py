@@ -36,7 +36,9 @@ class CheapestSection:
 
     def plain(self, data: list[list[dict[str, Any]]]) -> Sequence[PlainSection]:
         """Return one sentence per answer."""
-        answers = [f"By {each['cost']}: {each['sentence']}" for group in data for each in group]
+        answers = [
+            f"By {answer['cost']}: {answer['sentence']}" for group in data for answer in group
+        ]
         return [PlainSection("Cheapest equivalent model", answers)] if answers else []
 
 
@@ -60,21 +62,21 @@ class RaceSection:
         ]
 
 
-def _race(found: Race) -> dict[str, Any]:
+def _race(race: Race) -> dict[str, Any]:
     """Return the answer of a race, its table, and the course of the evidence."""
-    table, trace = race_rows(found), found.trace
-    models = list(found.models["model"])
+    table, trace = race_rows(race), race.trace
+    models = list(race.models["model"])
     with np.errstate(divide="ignore"):
         logs = [np.log10(trace[f"e_value {name}"].dropna()).round(3).tolist() for name in models]
     table["model"] = table["model"].map(middle_cut)
     return {
-        **{"sentence": found.sentence, "notes": found.notes, "goal": found.goal},
-        **{"jobs": found.jobs, "full": found.full_jobs},
+        **{"sentence": race.sentence, "notes": race.notes, "goal": race.goal},
+        **{"jobs": race.jobs, "full": race.full_jobs},
         "trace": {name: trace[name].tolist() for name in ("task", "jobs", "models", "needed")},
         "lines": [
             {"model": name, "status": status, "tasks": int(tasks), "log": log}
             for name, status, tasks, log in zip(
-                models, found.models["status"], found.models["tasks"], logs, strict=True
+                models, race.models["status"], race.models["tasks"], logs, strict=True
             )
         ],
         "columns": list(table.columns),
@@ -83,40 +85,40 @@ def _race(found: Race) -> dict[str, Any]:
 
 
 def make_cheapest(
-    runs: Any, given: Gathered, parts: Sequence[pd.DataFrame]
+    runs: Any, gathered: Gathered, parts: Sequence[pd.DataFrame]
 ) -> list[list[dict[str, Any]]]:
     """Return the answers of ``cheapest`` for each group of models, one for each known cost.
 
     Large groups have none.
     """
-    found: list[list[dict[str, Any]]] = []
+    answers: list[list[dict[str, Any]]] = []
     for part in parts:
-        found.append([])
+        answers.append([])
         names = [str(name) for name in part.index]
         cells = len(names) * len(part.attrs["tasks"])
-        if len(names) > MAX_MODELS or cells > MAX_COMPARED or not given.sources:
+        if len(names) > MAX_MODELS or cells > MAX_COMPARED or not gathered.sources:
             continue
-        differences = ModelDifferences(runs, None, given.pool, names, given.cluster)
+        differences = ModelDifferences(runs, None, gathered.pool, names, gathered.cluster)
         for cost in COST_ORDER:
             with contextlib.suppress(KaratError):  # fewer than two models have this cost
-                found[-1].append(_cheapest(differences.cheapest(cost, MARGIN)))
-    return found
+                answers[-1].append(_cheapest(differences.cheapest(cost, MARGIN)))
+    return answers
 
 
-def _cheapest(found: Cheapest) -> dict[str, Any]:
+def _cheapest(answer: Cheapest) -> dict[str, Any]:
     """Return an answer with the curve, and with the table as it is printed."""
-    table = cheapest_rows(found)
+    table = cheapest_rows(answer)
     table["model"] = table["model"].map(middle_cut)
     names = ["model", "base", "cost", "score", "verdict"]
     names += ["difference", "difference_low", "difference_high"]
-    points = found.models[found.models["tasks"] > 0]
-    level = float(points.loc[points["model"] == found.reference, "score"].iloc[0])
+    points = answer.models[answer.models["tasks"] > 0]
+    level = float(points.loc[points["model"] == answer.reference, "score"].iloc[0])
     # differences of other metrics are shares, which cannot be added to a score
     apart = points["score"] - level - points["difference"]
     level = level if (apart.abs().fillna(0.0) < 1e-9).all() else np.nan
     return {
-        **{"cost": found.cost, "margin": found.margin, "sentence": found.sentence},
-        **{"reference": found.reference, "model": found.model, "notes": found.notes},
+        **{"cost": answer.cost, "margin": answer.margin, "sentence": answer.sentence},
+        **{"reference": answer.reference, "model": answer.model, "notes": answer.notes},
         "level": level,
         "points": [dict(zip(names, row, strict=True)) for row in points[names].to_numpy()],
         "columns": list(table.columns),

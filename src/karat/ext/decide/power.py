@@ -51,9 +51,19 @@ FEWEST_DIFFERENCES = 3
 CONFIDENCE = 0.95
 #: columns of the table of tasks
 COLUMNS = (
-    *("task", "metric", "difference", "fold_spread", "folds", "folds_needed"),
-    *("item_spread", "items", "items_needed"),
+    "task",
+    "metric",
+    "difference",
+    "fold_spread",
+    "folds",
+    "folds_needed",
+    "item_spread",
+    "items",
+    "items_needed",
 )
+OVER_TASKS, ON_ITEM = "t over tasks", "t over items"
+#: quantiles of the normal distribution: one-sided 5 %, and a power of 90 %
+Z_LEVEL, Z_POWER = 1.645, 1.282
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,30 +176,34 @@ def power(
     """
     if not difference > 0:
         raise DefinitionError(f"the difference must be above 0, got {difference:g}.")
-    given = gather_scores(runs, pool)
-    wanted = [task for task in given.metrics if tasks is None or task in tasks]
-    two = _two_best(given, wanted, models)
-    found = cluster_pairing(pair(runs, *two, None, "folds", pool), cluster)
-    used = [p for p in found.tasks if p.task in wanted and p.compared]
+    gathered = gather_scores(runs, pool)
+    wanted = [task for task in gathered.metrics if tasks is None or task in tasks]
+    two = _two_best(gathered, wanted, models)
+    pairing = cluster_pairing(pair(runs, *two, None, "folds", pool), cluster)
+    used = [p for p in pairing.tasks if p.task in wanted and p.compared]
     if not used:
         raise DataError(f"{two[0]} and {two[1]} share no fold of a task.")
     rows = [_of_task(paired, difference) for paired in used]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     over = _over_tasks([_gains(paired) for paired in used], difference)
-    return Power(two, difference, table, **over, notes=found.notes)
+    return Power(two, difference, table, **over, notes=pairing.notes)
 
 
-def _two_best(given: Gathered, tasks: Sequence[str], models: Sequence[str]) -> tuple[str, str]:
+def _two_best(gathered: Gathered, tasks: Sequence[str], models: Sequence[str]) -> tuple[str, str]:
     """Return the two models with the best mean rank on these tasks."""
-    rows = given.scores[given.scores["task"].isin(list(tasks))]
+    rows = gathered.scores[gathered.scores["task"].isin(list(tasks))]
     there = set(rows["model"])
-    own = [name for name in given.models if name in there and (not models or name in models)]
-    names = own if len(own) > 1 else [name for name in given.models if name in there]
+    candidates = [
+        name for name in gathered.models if name in there and (not models or name in models)
+    ]
+    names = (
+        candidates if len(candidates) > 1 else [name for name in gathered.models if name in there]
+    )
     if len(names) < 2:
         raise DataError(
             f"earlier runs of two models on the same tasks are needed; there are {len(names)}."
         )
-    some = given.only(dict.fromkeys(tasks, "")).of_models(names)
+    some = gathered.only(dict.fromkeys(tasks, "")).of_models(names)
     compared = apply_missing_rule(make_cells(some, some.metrics), RULES[0])
     ranks = rank_each(compared.values, compared.takes)
     counts = (~np.isnan(ranks)).sum(axis=1)
@@ -224,8 +238,8 @@ def _of_task(paired: Paired, difference: float) -> tuple[Any, ...]:
     # the spread over items is that of at most UNITS blocks of them
     pilot = min(items, UNITS) - 1
     needed = needed_pairs(item_spread, difference, pilot) if items else float("nan")
-    about = (paired.task, paired.metric, float(apart.mean()), spread, folds, wanted)
-    return (*about, item_spread, items, needed)
+    facts = (paired.task, paired.metric, float(apart.mean()), spread, folds, wanted)
+    return (*facts, item_spread, items, needed)
 
 
 def _item_spread(paired: Paired, unit: float) -> tuple[float, int]:
@@ -252,10 +266,10 @@ def variance_parts(gains: Sequence[np.ndarray]) -> tuple[float, float, float]:
     >>> variance_parts([np.array([1.0, 1.0]), np.array([3.0, 3.0])])
     (2.0, 0.0, 2.0)
     """
-    means = np.array([each.mean() for each in gains])
-    inverse = float(np.mean([1 / len(each) for each in gains]))
-    freedom = sum(len(each) - 1 for each in gains)
-    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in gains)
+    means = np.array([gain.mean() for gain in gains])
+    inverse = float(np.mean([1 / len(gain) for gain in gains]))
+    freedom = sum(len(gain) - 1 for gain in gains)
+    squares = sum(float(((gain - gain.mean()) ** 2).sum()) for gain in gains)
     within = squares / freedom if freedom else 0.0
     between = float(means.var(ddof=1)) - within * inverse
     return max(between, 0.0), within, 1 / inverse
@@ -266,7 +280,7 @@ def _over_tasks(gains: Sequence[np.ndarray], difference: float) -> dict[str, flo
     if len(gains) < FEWEST_DIFFERENCES:
         return {}
     between, within, folds = variance_parts(gains)
-    total = float(np.var([each.mean() for each in gains], ddof=1))
+    total = float(np.var([gain.mean() for gain in gains], ddof=1))
     spread, freedom = np.sqrt(total), len(gains) - 1
     ends = scipy.special.chdtri(freedom, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     low, high = (spread * np.sqrt(freedom / end) for end in ends)
@@ -281,11 +295,6 @@ def _over_tasks(gains: Sequence[np.ndarray], difference: float) -> dict[str, flo
         "needed_any_folds": needed_pairs(float(np.sqrt(between)), difference, freedom),
         "detectable": detectable_difference(spread, len(gains), freedom),
     }
-
-
-OVER_TASKS, ON_ITEM = "t over tasks", "t over items"
-#: quantiles of the normal distribution: one-sided 5 %, and a power of 90 %
-Z_LEVEL, Z_POWER = 1.645, 1.282
 
 
 def check_margin(margin: float) -> None:
@@ -324,15 +333,15 @@ def task_difference(paired: Paired, by_items: bool = True) -> tuple[MeanDifferen
     As in a comparison of two models: from items and fits if predictions are stored, else over
     folds. With ``by_items`` False, predictions are read only of a task with a single fold.
     """
-    found = item_test(paired) if by_items or len(paired.first) == 1 else None
-    if found is not None:
-        return named_difference(found)
+    test = item_test(paired) if by_items or len(paired.first) == 1 else None
+    if test is not None:
+        return named_difference(test)
     return fold_difference(paired)
 
 
-def named_difference(found: ItemTest) -> tuple[MeanDifference, str]:
+def named_difference(test: ItemTest) -> tuple[MeanDifference, str]:
     """Return the difference of a test on items, and its name."""
-    return found.difference, found.test if found.claim == LEARNERS else ON_ITEM
+    return test.difference, test.test if test.claim == LEARNERS else ON_ITEM
 
 
 def fold_difference(paired: Paired) -> tuple[MeanDifference, str]:
@@ -399,20 +408,20 @@ class Equivalence:
         return max(math.ceil(total) - self.items, 1)
 
 
-def equivalence(found: Pairing, margin: float) -> Equivalence:
+def equivalence(pairing: Pairing, margin: float) -> Equivalence:
     """Return the differences of two paired models on their common tasks.
 
     They are tested on stored predictions where there are any, otherwise over folds.
     """
-    tasks = [paired for paired in found.tasks if paired.compared]
+    tasks = [paired for paired in pairing.tasks if paired.compared]
     if not tasks:
-        raise DataError(f"{found.first} and {found.second} have no task in common.")
-    each = [task_difference(paired) for paired in tasks]
+        raise DataError(f"{pairing.first} and {pairing.second} have no task in common.")
+    differences = [task_difference(paired) for paired in tasks]
     # of the second model, compared with the first
-    signed = [replace(difference, mean=-difference.mean) for difference, _ in each]
+    signed = [replace(difference, mean=-difference.mean) for difference, _ in differences]
     rows = [
         _task_row(paired, difference, test, margin)
-        for paired, difference, (_, test) in zip(tasks, signed, each, strict=True)
+        for paired, difference, (_, test) in zip(tasks, signed, differences, strict=True)
     ]
     table = pd.DataFrame(rows)
     table["p_beyond"] = holm(table["p_beyond"].fillna(1.0))
@@ -425,22 +434,24 @@ def equivalence(found: Pairing, margin: float) -> Equivalence:
     return Equivalence(table, pool_tasks(signed), margin, items)
 
 
-def _task_row(paired: Paired, found: MeanDifference, test: str, margin: float) -> dict[str, Any]:
-    low, high = found.interval()
+def _task_row(
+    paired: Paired, difference: MeanDifference, test: str, margin: float
+) -> dict[str, Any]:
+    low, high = difference.interval()
     return {
-        **{"task": paired.task, "metric": paired.metric, "difference": found.mean},
+        **{"task": paired.task, "metric": paired.metric, "difference": difference.mean},
         **{"first": float(np.mean(paired.first)), "second": float(np.mean(paired.second))},
         **{"difference_low": low, "difference_high": high, "test": test},
-        "p_within": _p_within(found, margin),
-        "p_beyond": min(1.0, 2 * min(_p_beyond(found, margin))),
+        "p_within": _p_within(difference, margin),
+        "p_beyond": min(1.0, 2 * min(_p_beyond(difference, margin))),
     }
 
 
-def _p_within(found: MeanDifference, margin: float) -> float:
+def _p_within(difference: MeanDifference, margin: float) -> float:
     """Return p of the two one-sided tests that the difference is the margin or more."""
-    return max(found.p_above(-margin), found.p_below(margin))
+    return max(difference.p_above(-margin), difference.p_below(margin))
 
 
-def _p_beyond(found: MeanDifference, margin: float) -> tuple[float, float]:
+def _p_beyond(difference: MeanDifference, margin: float) -> tuple[float, float]:
     """Return p of the tests that the difference is at least -margin, and at most margin."""
-    return found.p_below(-margin), found.p_above(margin)
+    return difference.p_below(-margin), difference.p_above(margin)

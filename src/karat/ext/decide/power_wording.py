@@ -19,13 +19,13 @@ MOST = 1_000_000
 def power_sentence(power: Power, fewest: int) -> str:
     """Return the answer in one paragraph; below the fewest tasks there is none over tasks."""
     first, second = power.models
-    about = f"From the differences of {first} and {second} on {count(len(power.tasks), 'task')}"
+    start = f"From the differences of {first} and {second} on {count(len(power.tasks), 'task')}"
     if np.isnan(power.needed):
         single = "; the numbers are those of single tasks" if len(power.tasks) else ""
         few = f"the number of tasks cannot be estimated: at least {fewest} are needed"
-        return f"{about}, {few}{single}."
+        return f"{start}, {few}{single}."
     text = (
-        f"{about}: to detect a difference of {power.difference:g} over tasks with a power of "
+        f"{start}: to detect a difference of {power.difference:g} over tasks with a power of "
         f"80 % (two-sided paired t-test at 5 %), about {_number(power.needed)} tasks with "
         f"{power.folds:.3g} folds each are needed (95 % interval {_number(power.needed_low)} to "
         f"{_number(power.needed_high)}); the {len(power.tasks)} tasks at hand detect about "
@@ -53,7 +53,7 @@ def power_table(power: Power) -> Table:
         groups=[],
         model=text_column("task", map(middle_cut, rows["task"]), right=False),
         columns=[
-            text_column("difference", [signed(each) for each in rows["difference"]]),
+            text_column("difference", [signed(difference) for difference in rows["difference"]]),
             text_column("sd folds", spread["fold_spread"]),
             text_column("folds", number["folds"]),
             text_column("needed", number["folds_needed"]),

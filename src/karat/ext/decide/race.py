@@ -49,8 +49,17 @@ NOT_OF_RACES = {
     "only_folds": "choice of folds",
 }
 COLUMNS = (
-    *("model", "status", "place_low", "place_high", "tasks", "jobs", "failed", "e_value", "needed"),
-    *("better", "why"),
+    "model",
+    "status",
+    "place_low",
+    "place_high",
+    "tasks",
+    "jobs",
+    "failed",
+    "e_value",
+    "needed",
+    "better",
+    "why",
 )
 
 
@@ -200,21 +209,21 @@ def race(
     chosen.check()
     with restored_folder():
         catalog = Catalog(define)
-    found, suite = find_models_and_suite(
+    adapted, suite = find_models_and_suite(
         catalog, models, tasks, only=options.only, constraint=options.constraint
     )
-    plan = plan_suite(found, suite, catalog, options)
+    plan = plan_suite(adapted, suite, catalog, options)
     return run_race(plan, suite, options, chosen, shown_progress(progress))
 
 
 def run_race(
-    full: Any, suite: Any, options: Options, given: RaceOptions, progress: Progress | None = None
+    full: Any, suite: Any, options: Options, chosen: RaceOptions, progress: Progress | None = None
 ) -> Race:
     """Run a race on a plan of all folds and return it, or raise Stopped."""
-    plan = plan_race(full, given)
-    race = find_race(plan, suite, options, given) if options.resume else None
-    race = race or make_race(full, plan, options, given)
-    session = RaceSession(plan, suite, options, progress or Progress(), race, given.limits())
+    plan = plan_race(full, chosen)
+    race = find_race(plan, suite, options, chosen) if options.resume else None
+    race = race or make_race(full, plan, options, chosen)
+    session = RaceSession(plan, suite, options, progress or Progress(), race, chosen.limits())
     try:
         runs = session.run()
     except Stopped as stopped:
@@ -229,75 +238,79 @@ def run_race(
 
 def follow_races(runs: Any) -> list[Race]:
     """Return the races of runs, the newest first; decisions follow from the records."""
-    found: dict[str, list[Run]] = {}
+    runs_of: dict[str, list[Run]] = {}
     for run in newest_first(as_runs(runs)):
         plan = RacePlan.read(run.about)
         if plan is not None:
-            found.setdefault(plan.id, []).append(run)
-    return [_follow(several) for several in found.values()]
+            runs_of.setdefault(plan.id, []).append(run)
+    return [_follow(several) for several in runs_of.values()]
 
 
 def _follow(runs: Sequence[Run]) -> Race:
     plans = [plan for run in runs if (plan := RacePlan.read(run.about)) is not None]
-    plan = max(plans, key=lambda each: len(each.models))  # that of the latest models
-    own: dict[str, Run] = {}
+    plan = max(plans, key=lambda read_plan: len(read_plan.models))  # that of the latest models
+    run_of: dict[str, Run] = {}
     for run in runs:  # the newest first
-        own.setdefault(run.model, run)
+        run_of.setdefault(run.model, run)
     scores, counts = RaceScores(), {}
-    for name in (name for name in plan.models if name in own):
+    for name in (name for name in plan.models if name in run_of):
         higher: dict[str, bool] = {}
-        for task in own[name].about["tasks"]:
+        for task in run_of[name].about["tasks"]:
             higher |= task.get("higher_is_better", {})
-        jobs = own[name].records()
+        jobs = run_of[name].records()
         for record in jobs:
             scores.add(name, record, higher.get(record["metric"]))
         ran = [r for r in jobs if r["fold"] is not None and r["status"] in ("ok", *FAILURES)]
         counts[name] = (len(ran), sum(record["status"] in FAILURES for record in ran))
     followed = FollowedRace(plan)
     missing = followed.advance(scores)
-    lost = [name for name in plan.models if name not in own]
-    return _race(followed, scores, counts, missing, lost)
+    absent = [name for name in plan.models if name not in run_of]
+    return _race(followed, scores, counts, missing, absent)
 
 
 def _race(
-    found: FollowedRace, scores: RaceScores, counts: dict[str, Any], missing: Any, lost: list[str]
+    followed: FollowedRace,
+    scores: RaceScores,
+    counts: dict[str, Any],
+    missing: Any,
+    absent: list[str],
 ) -> Race:
-    plan = found.plan
+    plan = followed.plan
     full = sum(
         folds
         for task, folds in plan.available.items()
         for name in plan.models
         if (name, task) not in scores.declined
     )
-    outcome = "decided" if found.over else "stopped" if missing else "undecided"
+    outcome = "decided" if followed.over else "stopped" if missing else "undecided"
     return Race(
         goal=plan.goal,
         confidence=plan.guarantee,
         margin=plan.margin,
         outcome=outcome,
-        models=_model_table(found, counts),
-        trace=_trace_table(found),
+        models=_model_table(followed, counts),
+        trace=_trace_table(followed),
         tasks=len(plan.order),
-        tasks_used=found.state.tasks,
+        tasks_used=followed.state.tasks,
         jobs=sum(jobs for jobs, _ in counts.values()),
         full_jobs=full,
-        notes=list(_notes(found, counts, lost)),
+        notes=list(_notes(followed, counts, absent)),
     )
 
 
-def _model_table(found: FollowedRace, counts: dict[str, Any]) -> pd.DataFrame:
-    state, plan, rows = found.state, found.plan, []
-    total, left = len(plan.models), int(state.remaining.sum())
+def _model_table(followed: FollowedRace, counts: dict[str, Any]) -> pd.DataFrame:
+    state, plan, rows = followed.state, followed.plan, []
+    total, remaining = len(plan.models), int(state.remaining.sum())
     needed = [
         (state.remaining & (state.batch <= b)).sum() / state.rules.levels(b)[0]
         for b in plan.batches
     ]
     for m, name in enumerate(plan.models):
-        facts = exit_facts(found, name) or {}
+        facts = exit_facts(followed, name) or {}
         low, high = 1 + int(state.worse[m].sum()), total - int(state.worse[:, m].sum())
         if state.rules.keep:
-            low, high = (1, left) if state.remaining[m] else (state.rules.keep + 1, total)
-        alone = state.rules.keep and found.over and not facts
+            low, high = (1, remaining) if state.remaining[m] else (state.rules.keep + 1, total)
+        alone = state.rules.keep and followed.over and not facts
         row = {
             "model": name,
             "status": facts.get("reason", BEST if alone else REMAINS),
@@ -311,31 +324,31 @@ def _model_table(found: FollowedRace, counts: dict[str, Any]) -> pd.DataFrame:
         }
         rows.append(row)
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    gone = np.array([found.when.get(m, len(plan.order)) for m in range(total)])
+    gone = np.array([followed.when.get(m, len(plan.order)) for m in range(total)])
     if state.rules.keep:
         return table.iloc[np.lexsort((table["e_value"], -gone, ~state.remaining))]
     return table.iloc[np.lexsort((table["place_high"], table["place_low"]))]
 
 
-def _trace_table(found: FollowedRace) -> pd.DataFrame:
+def _trace_table(followed: FollowedRace) -> pd.DataFrame:
     """Return a row per task used: jobs so far, running models, and evidence by model."""
     jobs = np.cumsum(
-        [int(takes.sum()) * len(found.plan.folds[task]) for task, takes, *_ in found.trace]
+        [int(takes.sum()) * len(followed.plan.folds[task]) for task, takes, *_ in followed.trace]
     )
     rows = [
         {"task": task, "jobs": int(total), "models": int(takes.sum()), "needed": needed}
-        | {f"e_value {name}": value for name, value in zip(found.plan.models, e, strict=True)}
-        for (task, takes, e, needed), total in zip(found.trace, jobs, strict=True)
+        | {f"e_value {name}": value for name, value in zip(followed.plan.models, e, strict=True)}
+        for (task, takes, e, needed), total in zip(followed.trace, jobs, strict=True)
     ]
-    names = [f"e_value {name}" for name in found.plan.models]
+    names = [f"e_value {name}" for name in followed.plan.models]
     table = pd.DataFrame(rows, columns=["task", "jobs", "models", "needed", *names])
-    for model, last in found.when.items():
+    for model, last in followed.when.items():
         table.loc[last + 1 :, names[model]] = math.nan
     return table
 
 
-def _notes(found: FollowedRace, counts: dict[str, Any], lost: list[str]) -> Iterator[str]:
-    plan, rules = found.plan, found.state.rules
+def _notes(followed: FollowedRace, counts: dict[str, Any], absent: list[str]) -> Iterator[str]:
+    plan, rules = followed.plan, followed.state.rules
     share = precise_percent(plan.guarantee)
     if rules.keep:
         yield (
@@ -359,10 +372,10 @@ def _notes(found: FollowedRace, counts: dict[str, Any], lost: list[str]) -> Iter
             f"Equivalent: on most tasks neither model is better by more than {plan.margin:g}; half "
             f"of the error probability is for wrong equivalences."
         )
-    if failed := sum(each for _, each in counts.values()):
+    if failed := sum(number for _, number in counts.values()):
         yield f"{count(failed, 'job')} failed and lost against every score of the same fold."
-    if lost:
-        yield f"The runs of {', '.join(lost)} are not among these; their results are unknown."
+    if absent:
+        yield f"The runs of {', '.join(absent)} are not among these; their results are unknown."
 
 
 # -- replays --------------------------------------------------------------------------------
@@ -474,7 +487,7 @@ def replay_race(
             f"nothing can be decided before {needed} tasks of two or more models, found "
             f"{len(replayed.tables)}."
         )
-    found = [
+    replays = [
         replayed.race(rules, folds_per_task, np.random.default_rng([seed, number]))
         for number in range(orders)
     ]
@@ -483,8 +496,8 @@ def replay_race(
         confidence=confidence,
         margin=margin,
         folds_per_task=folds_per_task,
-        orders=pd.DataFrame([each for each, _ in found]),
-        models=replayed.model_table([state for _, state in found]),
+        orders=pd.DataFrame([row for row, _ in replays]),
+        models=replayed.model_table([state for _, state in replays]),
         tasks=len(replayed.tables),
         full_jobs=replayed.full_jobs,
         notes=[
@@ -498,9 +511,9 @@ class Replayed:
     """Finished results as arrays: ``tables[t]`` are models × folds, higher is better."""
 
     def __init__(self, runs: Any, pool: str = "variant") -> None:
-        given = gather_scores(runs, pool)
-        chosen = given.chosen({})
-        cells = make_cells(given, chosen)
+        gathered = gather_scores(runs, pool)
+        chosen = gathered.chosen({})
+        cells = make_cells(gathered, chosen)
         ranked = apply_missing_rule(cells, "worst")
         several = np.flatnonzero((ranked.takes.sum(axis=0) > 1) & cells.scored)
         self.models = cells.models
@@ -540,25 +553,25 @@ class Replayed:
                 jobs += int(there.sum()) * block.shape[1]
             state.update(block, self.takes[:, t], self.relative[t])
             used.append((int(t), block))
-        top, kept = self.ranks.top, state.remaining
+        top, remaining = self.ranks.top, state.remaining
         return {
             "jobs": jobs / self.full_jobs,
             "tasks": state.tasks,
             "decided": bool(state.over),
-            "remain": int(kept.sum()),
-            "best_kept": bool(kept[self.best]),
-            "top_kept": bool(kept[top].all()),
-            "same_top": bool((self._top(kept, used) == top).all()),
+            "remain": int(remaining.sum()),
+            "best_kept": bool(remaining[self.best]),
+            "top_kept": bool(remaining[top].all()),
+            "same_top": bool((self._top(remaining, used) == top).all()),
         }, state
 
-    def _top(self, kept: np.ndarray, used: list[tuple[int, np.ndarray]]) -> np.ndarray:
+    def _top(self, remaining: np.ndarray, used: list[tuple[int, np.ndarray]]) -> np.ndarray:
         """Return the top group of the models that remain, on the tasks and folds of a race."""
-        found = kept.copy()
-        if kept.sum() > 1:
-            own = np.flatnonzero(kept)
-            takes = self.takes[np.ix_(own, np.array([t for t, _ in used]))]
-            found[own] = rank_models([block[own] for _, block in used], takes).top
-        return found
+        top = remaining.copy()
+        if remaining.sum() > 1:
+            models = np.flatnonzero(remaining)
+            takes = self.takes[np.ix_(models, np.array([t for t, _ in used]))]
+            top[models] = rank_models([block[models] for _, block in used], takes).top
+        return top
 
     def model_table(self, states: Iterable[RaceState]) -> pd.DataFrame:
         """Return how often and when each model left, the best model first."""
@@ -566,16 +579,18 @@ class Replayed:
         number = 0
         for state in states:
             number += 1
-            for each in state.exits:
-                if each.reason == ELIMINATED:
-                    after[each.model].append(each.after)
+            for leaving in state.exits:
+                if leaving.reason == ELIMINATED:
+                    after[leaving.model].append(leaving.after)
         table = pd.DataFrame(
             {
                 "model": self.models,
                 "rank": self.ranks.mean,
                 "top": self.ranks.top,
-                "eliminated": [len(own) / number for own in after],
-                "after_tasks": [float(np.mean(own)) if own else math.nan for own in after],
+                "eliminated": [len(numbers) / number for numbers in after],
+                "after_tasks": [
+                    float(np.mean(numbers)) if numbers else math.nan for numbers in after
+                ],
             }
         )
         return table.sort_values("rank", kind="stable").reset_index(drop=True)

@@ -38,6 +38,9 @@ from karat.stats.ranking import significant
 
 #: seconds of the units of a budget
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+RANDOM, CHEAP = ORDERS = ("random", "cheap")
+#: the score of a failed job, and what a model that does not take a task has instead of scores
+FAILED, DECLINED = math.nan, None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,30 +85,32 @@ class RaceOptions:
         """
         if self.budget is None:
             return None, None
-        found = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|m|min|h|d)?", str(self.budget).strip())
-        if found is None or float(found[1]) <= 0 or not (found[2] or found[1].isdecimal()):
+        matched = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|m|min|h|d)?", str(self.budget).strip())
+        if matched is None or float(matched[1]) <= 0 or not (matched[2] or matched[1].isdecimal()):
             raise DefinitionError(
                 f'budget must be a time such as "4h", "30m" or "90s", or a number of jobs, got '
                 f"{self.budget!r}."
             )
-        return (float(found[1]) * UNITS[found[2]], None) if found[2] else (None, int(found[1]))
+        return (
+            (float(matched[1]) * UNITS[matched[2]], None) if matched[2] else (None, int(matched[1]))
+        )
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def plan_race(plan: Plan, given: RaceOptions) -> Plan:
+def plan_race(plan: Plan, chosen: RaceOptions) -> Plan:
     """Return the plan of a race: the tasks of two or more models, with the folds of a block."""
-    given.check()
+    chosen.check()
     counts: dict[str, set[str]] = {}
     for model, planned, _ in plan.jobs:
         counts.setdefault(planned.task.name, set()).add(model.name)
     raced = {task for task, models in counts.items() if len(models) > 1}
     cut = {
-        each.task.name: dataclasses.replace(each, folds=each.folds[: given.folds_per_task])
-        for each in plan.tasks
-        if each.task.name in raced
+        part.task.name: dataclasses.replace(part, folds=part.folds[: chosen.folds_per_task])
+        for part in plan.tasks
+        if part.task.name in raced
     }
     jobs = tuple(
         (model, cut[planned.task.name], fold)
@@ -114,12 +119,12 @@ def plan_race(plan: Plan, given: RaceOptions) -> Plan:
     )
     racing = {model.name for model, _, _ in jobs}
     models = tuple(model for model in plan.models if model.name in racing)
-    _check_size(given, models, plan.models, raced)
+    _check_size(chosen, models, plan.models, raced)
     return dataclasses.replace(plan, models=models, tasks=tuple(cut.values()), jobs=jobs)
 
 
 def _check_size(
-    given: RaceOptions, models: Sequence[Model], all_models: Sequence[Model], tasks: set[str]
+    chosen: RaceOptions, models: Sequence[Model], all_models: Sequence[Model], tasks: set[str]
 ) -> None:
     """Raise DefinitionError if no race with these models and tasks can decide anything."""
     if len(models) < 2:
@@ -129,33 +134,33 @@ def _check_size(
             f"a race needs at least two models that share tasks; {names} {alone}. Add models with "
             f"-m, or use karat run."
         )
-    parse_goal(given.goal, len(models))
-    rules = Rules.read(given.goal, given.confidence, given.margin)
+    parse_goal(chosen.goal, len(models))
+    rules = Rules.read(chosen.goal, chosen.confidence, chosen.margin)
     needed = fewest_tasks(rules, len(models))
     if len(tasks) < needed:
         raise DefinitionError(
-            f"with {len(models)} models and confidence {given.confidence:g}, nothing can be "
+            f"with {len(models)} models and confidence {chosen.confidence:g}, nothing can be "
             f"decided before {needed} tasks, even if one model wins all of them; the suite has "
             f"{len(tasks)} task{'' if len(tasks) == 1 else 's'} of two or more models. Use a "
             f"larger suite, fewer models, a lower --confidence, or karat run."
         )
 
 
-def make_race(full: Plan, plan: Plan, options: Options, given: RaceOptions) -> RacePlan:
+def make_race(full: Plan, plan: Plan, options: Options, chosen: RaceOptions) -> RacePlan:
     """Return a new race on a plan; ``full`` is the plan of all folds."""
     names = [planned.task.name for planned in plan.tasks]
     order = random_order(names, options.seed)
-    if given.order == CHEAP:
+    if chosen.order == CHEAP:
         order = _cheap_first(order, [model.name for model in plan.models], options.output)
-    available = {each.task.name: len(each.folds) for each in full.tasks}
+    available = {part.task.name: len(part.folds) for part in full.tasks}
     return RacePlan(
         id=datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f"),
-        goal=given.goal,
-        confidence=given.confidence,
-        margin=given.margin,
-        by=given.order,
+        goal=chosen.goal,
+        confidence=chosen.confidence,
+        margin=chosen.margin,
+        by=chosen.order,
         order=order,
-        folds={each.task.name: list(each.folds) for each in plan.tasks},
+        folds={part.task.name: list(part.folds) for part in plan.tasks},
         available={name: available[name] for name in names},
         models=tuple(model.name for model in plan.models),
         batches=(0,) * len(plan.models),
@@ -176,7 +181,7 @@ def _cheap_first(order: Sequence[str], models: Sequence[str], output: Path) -> t
     return tuple(sorted(order, key=lambda task: mean.get(task, float("inf"))))
 
 
-def find_race(plan: Plan, suite: Suite, options: Options, given: RaceOptions) -> RacePlan | None:
+def find_race(plan: Plan, suite: Suite, options: Options, chosen: RaceOptions) -> RacePlan | None:
     """Return the race in the output folder that these options continue, or None."""
     if not options.output.is_dir() or not list(options.output.glob("*/run.json")):
         return None
@@ -185,37 +190,37 @@ def find_race(plan: Plan, suite: Suite, options: Options, given: RaceOptions) ->
     for run in newest_first(open_runs([options.output])):
         race = RacePlan.read(run.about)
         if race and run.model in names and all(run.about.get(k) == v for k, v in same.items()):
-            _check_same(race, plan, options, given)
+            _check_same(race, plan, options, chosen)
             return race
     return None
 
 
-def _check_same(race: RacePlan, plan: Plan, options: Options, given: RaceOptions) -> None:
+def _check_same(race: RacePlan, plan: Plan, options: Options, chosen: RaceOptions) -> None:
     """Raise DefinitionError if a race cannot be continued with these options."""
     settings = {
-        "goal": (race.goal, given.goal),
-        "confidence": (race.confidence, given.confidence),
-        "margin": (race.margin, given.margin),
-        "order": (race.by, given.order),
+        "goal": (race.goal, chosen.goal),
+        "confidence": (race.confidence, chosen.confidence),
+        "margin": (race.margin, chosen.margin),
+        "order": (race.by, chosen.order),
     }
     messages = [
-        f"the race in {options.output} has {name} {known}, got {value}; its guarantee holds only "
-        f"with the settings it started with. Resume with {known}, or start a new race without "
+        f"the race in {options.output} has {name} {stored}, got {value}; its guarantee holds only "
+        f"with the settings it started with. Resume with {stored}, or start a new race without "
         f"--resume."
-        for name, (known, value) in settings.items()
-        if known != value
+        for name, (stored, value) in settings.items()
+        if stored != value
     ]
-    folds = {each.task.name: list(each.folds) for each in plan.tasks}
+    folds = {planned.task.name: list(planned.folds) for planned in plan.tasks}
     if folds != race.folds:
         messages.append(
             f"the race in {options.output} has other tasks or folds per task; resume with the same "
             f"suite and folds, or start a new race without --resume."
         )
-    lost = [name for name in race.models if name not in {model.name for model in plan.models}]
-    if lost:
+    absent = [name for name in race.models if name not in {model.name for model in plan.models}]
+    if absent:
         messages.append(
-            f"the race in {options.output} has more models: add -m {' -m '.join(lost)}, or start a "
-            f"new race without --resume."
+            f"the race in {options.output} has more models: add -m {' -m '.join(absent)}, or start "
+            f"a new race without --resume."
         )
     if messages:
         raise DefinitionError(*messages)
@@ -244,9 +249,9 @@ class RaceSession(Session):
         with self.engine.kept(self.workers):  # for all rounds
             return super().run()
 
-    def _title(self, left: int) -> str:
+    def _title(self, remaining: int) -> str:
         fewest = fewest_tasks(self.race.rules, len(self.plan.models))
-        return f"{super()._title(left)} · no decision before {fewest} tasks"
+        return f"{super()._title(remaining)} · no decision before {fewest} tasks"
 
     def _about(self, model: Model) -> dict[str, Any]:
         return {**super()._about(model), "race": {"plan": self.race.to_dict()}}
@@ -262,10 +267,10 @@ class RaceSession(Session):
                 self.scores.add(name, record)
         self._join()
         race, begun, ran = FollowedRace(self.race), time.monotonic(), 0
-        known = {self._key(job): job for job in jobs}
+        job_of = {self._key(job): job for job in jobs}
         while needed := race.advance(self.scores):
             self._store(race)
-            together = [known[key] for key in needed]
+            together = [job_of[key] for key in needed]
             ran += len(together)
             seconds, most = self.limits
             if (most and ran > most) or (seconds and time.monotonic() - begun > seconds):
@@ -301,9 +306,6 @@ class RaceSession(Session):
             opened.set_race({"plan": race.plan.to_dict(), "exit": facts, "over": over})
             if facts and not earlier.get("exit"):
                 self.progress.left(name, str(facts["text"]))
-
-
-RANDOM, CHEAP = ORDERS = ("random", "cheap")
 
 
 @dataclass(frozen=True)
@@ -342,17 +344,17 @@ class RacePlan:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     @classmethod
-    def read(cls, about: Mapping[str, Any]) -> RacePlan | None:
+    def read(cls, facts: Mapping[str, Any]) -> RacePlan | None:
         """Return the plan of the race of a run.json, or None if it is not of a race."""
-        given = about.get("race")
-        if given is None:
+        stored = facts.get("race")
+        if stored is None:
             return None
         try:
-            plan = {name: given["plan"][name] for name in cls.__dataclass_fields__}
+            plan = {name: stored["plan"][name] for name in cls.__dataclass_fields__}
             tuples = ("order", "models", "batches", "since")
-            found = cls(**{**plan, **{name: tuple(plan[name]) for name in tuples}})
-            found.rules  # noqa: B018
-            return found
+            race = cls(**{**plan, **{name: tuple(plan[name]) for name in tuples}})
+            race.rules  # noqa: B018
+            return race
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"run.json has a damaged race: {error!r}.") from error
 
@@ -375,7 +377,7 @@ def random_order(tasks: Iterable[str], seed: int) -> tuple[str, ...]:
     """
     names = sorted(tasks)
     rng = np.random.default_rng([seed, zlib.crc32(b"order of a race")])
-    return tuple(names[place] for place in rng.permutation(len(names)))
+    return tuple(names[position] for position in rng.permutation(len(names)))
 
 
 def parse_goal(goal: str, models: int) -> None:
@@ -391,10 +393,6 @@ def parse_goal(goal: str, models: int) -> None:
             f"a race to the goal {goal} needs more than {keep} model{'s' * (keep > 1)}, "
             f"got {models}; add models with -m."
         )
-
-
-#: the score of a failed job, and what a model that does not take a task has instead of scores
-FAILED, DECLINED = math.nan, None
 
 
 @dataclass
@@ -416,8 +414,8 @@ class RaceScores:
         value = FAILED
         if record["status"] not in FAILURES:
             clean = [view["scores"] for view in record["views"] if not view["corruption"]]
-            found = clean[0].get(metric) if clean else None
-            value = FAILED if found is None else float(found)
+            score = clean[0].get(metric) if clean else None
+            value = FAILED if score is None else float(score)
         if higher is None:
             higher = get_metric(metric).higher_is_better
         self.scores.setdefault((model, task), {})[record["fold"]] = value if higher else -value
@@ -447,66 +445,66 @@ class FollowedRace:
         """Whether all tasks were used."""
         return self.state.tasks >= len(self.plan.order)
 
-    def advance(self, given: RaceScores) -> list[tuple[str, str, int]]:
+    def advance(self, scores: RaceScores) -> list[tuple[str, str, int]]:
         """Make all decisions that the scores allow; return the jobs that the next one needs."""
         while not self.over and not self.exhausted:
             task = self.plan.order[self.state.tasks]
-            models = self.running(task, given)
-            missing = self._missing(task, models, given) if len(models) > 1 else []
+            models = self.running(task, scores)
+            missing = self._missing(task, models, scores) if len(models) > 1 else []
             if missing:
                 return missing
-            self._use(task, models, given)
+            self._use(task, models, scores)
         return []
 
-    def running(self, task: str, given: RaceScores) -> list[int]:
+    def running(self, task: str, scores: RaceScores) -> list[int]:
         """Return the models that still run and take a task."""
         names = self.plan.models
         there = np.flatnonzero(self.state.running)
-        return [int(m) for m in there if (names[m], task) not in given.declined]
+        return [int(m) for m in there if (names[m], task) not in scores.declined]
 
     def _missing(
-        self, task: str, models: list[int], given: RaceScores
+        self, task: str, models: list[int], scores: RaceScores
     ) -> list[tuple[str, str, int]]:
         names, folds = self.plan.models, self.plan.folds[task]
         return [
             (names[m], task, fold)
             for fold in folds
             for m in models
-            if fold not in given.scores.get((names[m], task), {})
+            if fold not in scores.scores.get((names[m], task), {})
         ]
 
-    def _use(self, task: str, models: list[int], given: RaceScores) -> None:
+    def _use(self, task: str, models: list[int], race_scores: RaceScores) -> None:
         names, folds = self.plan.models, self.plan.folds[task]
         takes = np.zeros(len(names), dtype=bool)
         scores = np.full((len(names), len(folds)), math.nan)
         if len(models) > 1:
             takes[models] = True
-            rows = [[given.scores[names[m], task][fold] for fold in folds] for m in models]
+            rows = [[race_scores.scores[names[m], task][fold] for fold in folds] for m in models]
             scores[models] = significant(np.array(rows))
         rules = self.state.rules
         needed = int(self.state.remaining.sum()) / rules.levels(0)[0] if rules.keep else math.nan
-        for exit_ in self.state.update(scores, takes, given.relative.get(task, False)):
+        for exit_ in self.state.update(scores, takes, race_scores.relative.get(task, False)):
             self.when[exit_.model] = len(self.trace)
         self.trace.append((task, takes, self.state.evidence.copy(), needed))
 
     def exit_of(self, model: str) -> Exit | None:
         """Return how a model left the race; None if it did not."""
-        place = self.plan.models.index(model)
-        return next((each for each in self.state.exits if each.model == place), None)
+        number = self.plan.models.index(model)
+        return next((leaving for leaving in self.state.exits if leaving.model == number), None)
 
 
 def exit_facts(race: FollowedRace, model: str) -> dict[str, Any] | None:
     """Return how a model left a race, as stored in its run.json."""
-    found = race.exit_of(model)
-    if found is None:
+    leaving = race.exit_of(model)
+    if leaving is None:
         return None
-    names = [race.plan.models[other] for other in found.others]
-    facts = {"reason": found.reason, "after": found.after, "others": names}
-    if not math.isnan(found.e_value):
-        facts |= {"e_value": found.e_value, "needed": found.needed}
-    state, place = race.state, found.model
-    if found.reason != ELIMINATED and not race.plan.rules.keep:
-        better, worse = int(state.worse[place].sum()), int(state.worse[:, place].sum())
+    names = [race.plan.models[other] for other in leaving.others]
+    facts = {"reason": leaving.reason, "after": leaving.after, "others": names}
+    if not math.isnan(leaving.e_value):
+        facts |= {"e_value": leaving.e_value, "needed": leaving.needed}
+    state, number = race.state, leaving.model
+    if leaving.reason != ELIMINATED and not race.plan.rules.keep:
+        better, worse = int(state.worse[number].sum()), int(state.worse[:, number].sum())
         facts["place"] = [1 + better, len(state.batch) - worse]
     return {**facts, "text": exit_text(facts, race.plan.margin)}
 

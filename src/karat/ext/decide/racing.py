@@ -26,6 +26,8 @@ MOST_OTHERS = 3
 ELIMINATED, EQUIVALENT, DECIDED = "eliminated", "equivalent", "decided"
 #: what a model is that did not leave
 REMAINS, BEST = "remains", "best"
+#: shares of the wealth that are bet on a loss; the e-process is the mean over them
+LOSS_BETS = np.geomspace(0.005, 0.9, 20)
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,10 @@ class Rules:
         >>> Rules.read("top-3", 0.9).keep
         3
         """
-        found = re.fullmatch(r"best|order|top-([1-9][0-9]{0,5})", goal)
-        if found is None:
+        matched = re.fullmatch(r"best|order|top-([1-9][0-9]{0,5})", goal)
+        if matched is None:
             raise ValueError(goal)
-        keep = {"best": 1, "order": 0}.get(goal) if found[1] is None else int(found[1])
+        keep = {"best": 1, "order": 0}.get(goal) if matched[1] is None else int(matched[1])
         assert keep is not None
         return cls(keep, round(1 - confidence, 12), margin)
 
@@ -101,8 +103,8 @@ def paired_signs(scores: np.ndarray) -> np.ndarray:
 def _differences(scores: np.ndarray) -> np.ndarray:
     filled = np.where(np.isnan(scores), -np.inf, scores)
     with np.errstate(invalid="ignore"):
-        found = filled[None] - filled[:, None]
-    return np.where(np.isnan(found), 0.0, found)
+        differences = filled[None] - filled[:, None]
+    return np.where(np.isnan(differences), 0.0, differences)
 
 
 def signs_within(scores: np.ndarray, margin: float, relative: bool = False) -> np.ndarray:
@@ -115,9 +117,9 @@ def signs_within(scores: np.ndarray, margin: float, relative: bool = False) -> n
     """
     size = np.nan_to_num(np.abs(scores))
     unit = (size[None] + size[:, None]) / 2 if relative else 1.0
-    found = np.sign(margin * unit - _differences(scores))
+    signs = np.sign(margin * unit - _differences(scores))
     failed = np.isnan(scores)
-    return np.asarray(np.where(failed[None] & failed[:, None], 0.0, found).mean(axis=2))
+    return np.asarray(np.where(failed[None] & failed[:, None], 0.0, signs).mean(axis=2))
 
 
 @dataclass(frozen=True)
@@ -208,16 +210,16 @@ class RaceState:
         self.evidence = np.where(self.running, evidence.max(axis=0), self.evidence)
         levels = np.array([self.rules.levels(int(batch))[0] for batch in batches])
         while True:
-            left = np.array([(self.remaining & (self.batch <= b)).sum() for b in batches])
-            needed = np.where(left > self.rules.keep, left / levels, np.inf)[:, None]
+            remaining = np.array([(self.remaining & (self.batch <= b)).sum() for b in batches])
+            needed = np.where(remaining > self.rules.keep, remaining / levels, np.inf)[:, None]
             strength = np.where(self.remaining & self.running, evidence / needed, 0.0)
             row, model = np.unravel_index(int(strength.argmax()), strength.shape)
             if strength[row, model] < 1:
                 break
             self.remaining[model] = False
-            found = float(evidence[row, model]), float(needed[row, 0])
-            own = np.where(self._pairs[int(batches[row])][model], e_values[model], 0.0)
-            self._leave(int(model), ELIMINATED, *found, own)
+            e_value = float(evidence[row, model]), float(needed[row, 0])
+            against = np.where(self._pairs[int(batches[row])][model], e_values[model], 0.0)
+            self._leave(int(model), ELIMINATED, *e_value, against)
 
     def _evidence(self, e_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return batches × models: the evidence that a model is not among the best ``keep``.
@@ -225,15 +227,15 @@ class RaceState:
         Of the n opponents of a batch, at least n - keep + 1 are not better than a model among the
         best: the mean of the n - keep + 1 smallest e-values is at most the mean of theirs.
         """
-        found = np.zeros((len(self._pairs), len(self.batch)))
+        evidence = np.zeros((len(self._pairs), len(self.batch)))
         for row, (batch, pairs) in enumerate(self._pairs.items()):
             true = pairs.sum(axis=1) - self.rules.keep + 1
-            own = np.sort(np.where(pairs, e_values, np.inf), axis=1)
-            used = np.arange(own.shape[1]) < true[:, None]
-            mean = np.where(used, own, 0.0).sum(axis=1) / np.maximum(true, 1)
+            ordered = np.sort(np.where(pairs, e_values, np.inf), axis=1)
+            used = np.arange(ordered.shape[1]) < true[:, None]
+            mean = np.where(used, ordered, 0.0).sum(axis=1) / np.maximum(true, 1)
             early = self.tasks <= self.since[batch]
-            found[row] = np.where((self.batch == batch) | (not early), mean, 0.0)
-        return found, np.array(list(self._pairs))
+            evidence[row] = np.where((self.batch == batch) | (not early), mean, 0.0)
+        return evidence, np.array(list(self._pairs))
 
     def _order(self) -> None:
         """Decide pairs, those with most evidence first; fewer are open, less is needed."""
@@ -242,10 +244,10 @@ class RaceState:
         self.evidence = np.where(self.running, e_values.max(axis=1), self.evidence)
         for batch, pairs in self._pairs.items():
             level = self.rules.levels(batch)[0]
-            left = pairs & ~self.worse
-            for place in np.argsort(np.where(left, -e_values, 0.0), axis=None, kind="stable"):
-                i, j = divmod(int(place), len(self.batch))
-                if not left[i, j] or e_values[i, j] * level < (pairs & ~self.worse).sum():
+            undecided = pairs & ~self.worse
+            for number in np.argsort(np.where(undecided, -e_values, 0.0), axis=None, kind="stable"):
+                i, j = divmod(int(number), len(self.batch))
+                if not undecided[i, j] or e_values[i, j] * level < (pairs & ~self.worse).sum():
                     break
                 self.worse[i, j] = True
 
@@ -276,10 +278,12 @@ class RaceState:
         self.running &= ~stopped & (not finished)
 
     def _leave(
-        self, model: int, reason: str, e_value: float, needed: float, own: np.ndarray
+        self, model: int, reason: str, e_value: float, needed: float, against: np.ndarray
     ) -> None:
         """Stop a model; ``own`` is the evidence of each other model, above 1 if it counts."""
-        others = [int(j) for j in np.argsort(-own, kind="stable") if own[j] > 1][:MOST_OTHERS]
+        others = [int(j) for j in np.argsort(-against, kind="stable") if against[j] > 1][
+            :MOST_OTHERS
+        ]
         self.running[model] = False
         after = int(self.compared[model])
         self.exits.append(Exit(model, reason, after, e_value, needed, tuple(others)))
@@ -291,10 +295,6 @@ def _log_wealth(values: np.ndarray) -> np.ndarray:
 
 def _wealth(logs: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(np.minimum(logs, MOST)).mean(axis=0))
-
-
-#: shares of the wealth that are bet on a loss; the e-process is the mean over them
-LOSS_BETS = np.geomspace(0.005, 0.9, 20)
 
 
 def loss_e_process(differences: Any, margin: float) -> np.ndarray:
@@ -311,10 +311,10 @@ def loss_e_process(differences: Any, margin: float) -> np.ndarray:
     >>> bool(loss_e_process([-1.0] * 20, margin=0.01)[-1] > 100)
     True
     """
-    given = np.asarray(differences, dtype=float)
-    if given.size and np.abs(given).max() > 1:
+    values = np.asarray(differences, dtype=float)
+    if values.size and np.abs(values).max() > 1:
         raise ValueError("differences must lie in [-1, 1].")
     # at most 0.9 × (1 + margin) can be lost, so that the wealth stays positive
     bets = LOSS_BETS / (1 + margin)
-    logs = np.log1p(-bets * (given[:, None] + margin)).cumsum(axis=0)
+    logs = np.log1p(-bets * (values[:, None] + margin)).cumsum(axis=0)
     return np.asarray(np.exp(logs).mean(axis=1))

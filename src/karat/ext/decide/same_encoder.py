@@ -62,6 +62,17 @@ IDS = 1000
 #: fewest items on which encoders are compared
 FEWEST_ITEMS = 20
 FINGERPRINT = "karat fingerprint 1"
+_STATED = {
+    "identical": "{0} and {1} are identical.",
+    "equivalent": "{0} and {1} are equivalent within {2:g}.",
+    "different": "{0} and {1} are different.",
+    "undecided": "Undecided whether {0} and {1} are equivalent within {2:g}.",
+}
+#: differences that a rotation of the space can explain
+ROTATED = ("rotation", "permutation", "pooling", "model", "noise", "scale")
+#: differences that vectors which depend on a call can explain
+UNSPECIFIC = ("noise", "pooling", "model", "length")
+Settled = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -117,10 +128,10 @@ class LiveSide:
     @cached_property
     def encoder(self) -> Any:
         """The encoder; one that is not pretrained is fitted on the items."""
-        made = self.model.fresh(42, "classification")
-        if not self.model.stateless and hasattr(made, "fit"):
-            made.fit(self.items.values)
-        return made
+        fitted = self.model.fresh(42, "classification")
+        if not self.model.stateless and hasattr(fitted, "fit"):
+            fitted.fit(self.items.values)
+        return fitted
 
     @property
     def digest(self) -> str:
@@ -146,14 +157,14 @@ class LiveSide:
     def embed(self, places: np.ndarray, batch: int = BATCH) -> np.ndarray:
         """Return the vectors of some items, in calls with at most ``batch`` items of one role."""
         roles = self.items.facts.roles[places]
-        found: dict[int, np.ndarray] = {}
+        vectors: dict[int, np.ndarray] = {}
         for role in dict.fromkeys(roles):
-            own = np.flatnonzero(roles == role)
-            for begin in range(0, len(own), batch):
-                chunk = own[begin : begin + batch]
+            positions = np.flatnonzero(roles == role)
+            for begin in range(0, len(positions), batch):
+                chunk = positions[begin : begin + batch]
                 rows = self._call(self.items.values.iloc[places[chunk]], role)
-                found.update(zip(chunk.tolist(), rows, strict=True))
-        return np.stack([found[place] for place in range(len(places))])
+                vectors.update(zip(chunk.tolist(), rows, strict=True))
+        return np.stack([vectors[position] for position in range(len(places))])
 
     @property
     def is_endpoint(self) -> bool:
@@ -161,13 +172,13 @@ class LiveSide:
         return bool(getattr(self.model.prototype, "keeps_vectors", False))
 
     def _call(self, values: Any, role: str) -> np.ndarray:
-        given = role if uses_roles(self.encoder) else ""
+        prompt = role if uses_roles(self.encoder) else ""
         with ExitStack() as stack:
             if self.is_endpoint:  # ask the server again, instead of reading earlier answers
                 services = RunServices(store=stack.enter_context(temporary_folder()))
                 stack.callback(services.close)
                 stack.enter_context(use_services(services))
-            return transformed(_Called(self.encoder, values), values, self.name, given)
+            return transformed(_Called(self.encoder, values), values, self.name, prompt)
 
 
 class _Called:
@@ -263,10 +274,10 @@ class Fingerprint:
         return cls(facts[0], facts[1], matrix, facts[2])
 
 
-def _sides(given: Sequence[Any], items: Items | None, catalog: Catalog) -> list[Side]:
+def _sides(encoders: Sequence[Any], items: Items | None, catalog: Catalog) -> list[Side]:
     """Return the sides of models, files and fingerprints, all on the same items."""
-    loaded = [_loaded(each, catalog) for each in given]
-    models = [each for each in loaded if isinstance(each, Model)]
+    loaded = [_loaded(side, catalog) for side in encoders]
+    models = [side for side in loaded if isinstance(side, Model)]
     for model in models:
         if model.role != "encoder":
             raise DefinitionError(f"{model.name} is a {model.role}; karat same compares encoders.")
@@ -274,26 +285,26 @@ def _sides(given: Sequence[Any], items: Items | None, catalog: Catalog) -> list[
             raise DefinitionError(f"{model.name}: {model.unavailable}")
     items = items or _default_items(models, catalog)
     return [
-        LiveSide(each, items) if isinstance(each, Model) else _stored(each, items)
-        for each in loaded
+        LiveSide(side, items) if isinstance(side, Model) else _stored(side, items)
+        for side in loaded
     ]
 
 
-def _loaded(given: Any, catalog: Catalog) -> Model | Fingerprint:
-    if isinstance(given, Fingerprint):
-        return given
-    if isinstance(given, str | Path) and Path(given).suffix == ".json":
-        return Fingerprint.load(given)
-    return catalog.model(str(given) if isinstance(given, Path) else given)
+def _loaded(encoder: Any, catalog: Catalog) -> Model | Fingerprint:
+    if isinstance(encoder, Fingerprint):
+        return encoder
+    if isinstance(encoder, str | Path) and Path(encoder).suffix == ".json":
+        return Fingerprint.load(encoder)
+    return catalog.model(str(encoder) if isinstance(encoder, Path) else encoder)
 
 
-def _stored(kept: Fingerprint, items: Items) -> StoredSide:
-    if list(kept.hashes) != items.hashes:
+def _stored(fingerprint: Fingerprint, items: Items) -> StoredSide:
+    if list(fingerprint.hashes) != items.hashes:
         raise DataError(
-            f"the fingerprint of {kept.model} was made on other items; pass the same --items, or "
-            "make it again with karat same --save."
+            f"the fingerprint of {fingerprint.model} was made on other items; pass the same "
+            "--items, or make it again with karat same --save."
         )
-    return StoredSide(kept.model, kept.matrix, kept.exact)
+    return StoredSide(fingerprint.model, fingerprint.matrix, fingerprint.exact)
 
 
 def _default_items(models: Sequence[Model], catalog: Catalog) -> Items:
@@ -322,17 +333,17 @@ def read_items(path: Path) -> Items:
 def _common_ids(lookups: Sequence[Any]) -> Items:
     names = [pd.Index(lookup.vocabulary()[0]) for lookup in lookups]
     common = names[0]
-    for each in names[1:]:
-        common = common.intersection(each, sort=False)
+    for further in names[1:]:
+        common = common.intersection(further, sort=False)
     if not len(common):
         raise DataError("the vector files have no id in common.")
     rng = np.random.default_rng(42)
     chosen = np.sort(rng.choice(len(common), min(IDS, len(common)), replace=False))
     ids = pd.Series(common[chosen].astype(object), index=common[chosen])
-    alone = ", ".join(f"{len(own):,}" for own in names)
+    alone = ", ".join(f"{len(several):,}" for several in names)
     note = f"{len(common):,} ids have a vector in every file; the files have {alone}."
-    known = all(len(own) == len(common) for own in names)
-    return Items(ids, ProbeItems.of([""] * len(ids)), "" if known else note)
+    complete = all(len(several) == len(common) for several in names)
+    return Items(ids, ProbeItems.of([""] * len(ids)), "" if complete else note)
 
 
 def table_items(frame: pd.DataFrame) -> Items:
@@ -369,8 +380,12 @@ def _change(first: np.ndarray, second: np.ndarray) -> float:
     """Return the 90th percentile of the relative changes of vectors."""
     lengths = np.linalg.norm(first.astype(np.float64), axis=1)
     apart = np.linalg.norm(first.astype(np.float64) - second, axis=1)
-    known = lengths > 0  # neither a missing vector nor one of zeros
-    return float(np.quantile(apart[known] / lengths[known], 0.9)) if known.any() else 0.0
+    comparable = lengths > 0  # neither a missing vector nor one of zeros
+    return (
+        float(np.quantile(apart[comparable] / lengths[comparable], 0.9))
+        if comparable.any()
+        else 0.0
+    )
 
 
 def noise_p(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> float:
@@ -454,18 +469,18 @@ def _on_runs(
 ) -> tuple[Equivalence, pd.DataFrame]:
     """Return how two models of stored runs compare, and the items that flipped, with names."""
     paired = cluster_pairing(pair(runs, *models, None, "folds"), cluster)
-    found = equivalence(paired, margin)
+    equal = equivalence(paired, margin)
     try:
         compared = compare_items(runs, *models)
     except DataError:  # no stored predictions
-        return found, pd.DataFrame()
+        return equal, pd.DataFrame()
     better = np.where(compared.items["better"] == compared.first, *names)
-    return found, compared.items.assign(better=better)
+    return equal, compared.items.assign(better=better)
 
 
-def _is_run(given: Any) -> bool:
-    path = Path(given) if isinstance(given, str | Path) else None
-    return isinstance(given, Run) or (path is not None and (path / "run.json").is_file())
+def _is_run(encoder: Any) -> bool:
+    path = Path(encoder) if isinstance(encoder, str | Path) else None
+    return isinstance(encoder, Run) or (path is not None and (path / "run.json").is_file())
 
 
 # -- the answer -----------------------------------------------------------------------------
@@ -550,8 +565,8 @@ class Same(Result):
         for name in (self.a, self.b):
             number = int((self.flips["better"] == name).sum())
             lines += [f"Items that {name} answers better: {number:,}."]
-            shown = largest_flips(self.flips, name, most)
-            lines += [f"  {line}" for line in flip_lines(shown, before="first", after="second")]
+            flips = largest_flips(self.flips, name, most)
+            lines += [f"  {line}" for line in flip_lines(flips, before="first", after="second")]
         return lines
 
 
@@ -596,7 +611,7 @@ def same(
         YAML or Python files that define models.
     """
     check_margin(margin)
-    if runs := [each for each in (a, b) if _is_run(each)]:
+    if runs := [run for run in (a, b) if _is_run(run)]:
         if len(runs) == 1:
             raise DefinitionError(f"{runs[0]} is a run folder; compare it with another run folder.")
         return _of_runs(a, b, margin, tasks.cluster if tasks else None)
@@ -616,13 +631,13 @@ def same(
     verdict, cause, why, level = settled or levels.unsettled()
     sentence = f"{_STATED[verdict].format(*levels.names, margin)} {why}"
     notes = tuple(dict.fromkeys(side.items.note for side in live if side.items.note))
-    found = Same(*levels.names, verdict, cause, sentence, level, margin, measured, *scores)
-    return replace(found, notes=notes)
+    answer = Same(*levels.names, verdict, cause, sentence, level, margin, measured, *scores)
+    return replace(answer, notes=notes)
 
 
 def _of_runs(a: Any, b: Any, margin: float, cluster: str | None) -> Same:
     """Compare two run folders by their scores only."""
-    runs = [each if isinstance(each, Run) else Run(Path(each)) for each in (a, b)]
+    runs = [run if isinstance(run, Run) else Run(Path(run)) for run in (a, b)]
     if runs[0].folder.resolve() == runs[1].folder.resolve():
         raise DefinitionError(f"A and B are the same run folder, {runs[0].folder}.")
     names = _numbered(runs[0].model, runs[1].model)
@@ -644,19 +659,6 @@ def _by_tasks(scored: Equivalence, cause: str, difference: str) -> Settled:
         needed = scored.needed_items
         on += f" About {needed:,} more items are needed." if needed else ""
     return scored.verdict, cause, on, 3
-
-
-_STATED = {
-    "identical": "{0} and {1} are identical.",
-    "equivalent": "{0} and {1} are equivalent within {2:g}.",
-    "different": "{0} and {1} are different.",
-    "undecided": "Undecided whether {0} and {1} are equivalent within {2:g}.",
-}
-#: differences that a rotation of the space can explain
-ROTATED = ("rotation", "permutation", "pooling", "model", "noise", "scale")
-#: differences that vectors which depend on a call can explain
-UNSPECIFIC = ("noise", "pooling", "model", "length")
-Settled = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -703,17 +705,17 @@ class _Levels:
 
     def by_vectors(self) -> Settled | None:
         """Return the answer if the vectors settle it."""
-        found = self.found
-        if found.code in ("none", "noise") and self._is_noise():
+        difference = self.found
+        if difference.code in ("none", "noise") and self._is_noise():
             return "equivalent", "noise", "They differ by no more than their own noise.", 1
-        if found.code == "none":
+        if difference.code == "none":
             exact = self.sides[0].digest == self.sides[1].digest
-            sentence = "The vectors are the same, bit by bit." if exact else found.sentence
+            sentence = "The vectors are the same, bit by bit." if exact else difference.sentence
             return "identical", "none", sentence, 1
-        if found.code in UNSPECIFIC and (batch := self._depends_on_calls()):
+        if difference.code in UNSPECIFIC and (batch := self._depends_on_calls()):
             return "different", "batch", batch, 1
-        if found.is_structural and not self._is_rotated:
-            return "different", found.code, found.sentence, 1
+        if difference.is_structural and not self._is_rotated:
+            return "different", difference.code, difference.sentence, 1
         return None
 
     @property
@@ -732,7 +734,7 @@ class _Levels:
 
     def _is_noise(self) -> bool:
         """Return whether the sides differ by no more than from call to call."""
-        noisy = any(own.repeated > ROUNDING for own in self.habits.values())
+        noisy = any(habits.repeated > ROUNDING for habits in self.habits.values())
         if not noisy or len(self.live) < 2:
             return False
         calls = ([side.embed(side.sample) for _ in range(CALLS)] for side in self.live)
@@ -740,10 +742,10 @@ class _Levels:
 
     def _depends_on_calls(self) -> str:
         """Return how vectors depend on the other items of a call, if that explains the size."""
-        known = self.found.relative[~np.isnan(self.found.relative)]
-        for name, own in self.habits.items():
-            change = max(own.alone, own.reversed)
-            if change > max(0.01, float(np.median(known)) / 3):
+        changes = self.found.relative[~np.isnan(self.found.relative)]
+        for name, habits in self.habits.items():
+            change = max(habits.alone, habits.reversed)
+            if change > max(0.01, float(np.median(changes)) / 3):
                 return (
                     f"The vectors of {name} depend on the other items of a call: they change by "
                     f"{rough_percent(change)} if each is encoded alone."
@@ -780,16 +782,16 @@ class _Levels:
     def vector_facts(self) -> dict[str, float]:
         """Return the measured values of the vectors."""
         cosine, relative = self.found.cosine, self.found.relative
-        known = ~np.isnan(cosine)
+        comparable = ~np.isnan(cosine)
         facts: dict[str, float] = {"items": len(cosine)}
-        if known.any():
-            facts["median_cosine"] = float(np.median(cosine[known]))
-            facts["lowest_cosine"] = float(cosine[known].min())
-            facts["relative_difference"] = float(np.median(relative[known]))
-        for name, own in self.habits.items():
-            facts[f"{name}_encoded_again"] = own.repeated
-            facts[f"{name}_one_item_per_call"] = own.alone
-            facts[f"{name}_in_reverse_order"] = own.reversed
+        if comparable.any():
+            facts["median_cosine"] = float(np.median(cosine[comparable]))
+            facts["lowest_cosine"] = float(cosine[comparable].min())
+            facts["relative_difference"] = float(np.median(relative[comparable]))
+        for name, habits in self.habits.items():
+            facts[f"{name}_encoded_again"] = habits.repeated
+            facts[f"{name}_one_item_per_call"] = habits.alone
+            facts[f"{name}_in_reverse_order"] = habits.reversed
         return facts
 
     def neighbor_facts(self) -> dict[str, float]:

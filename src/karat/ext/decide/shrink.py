@@ -106,21 +106,21 @@ class Shrunk(Result):
         """Return a YAML file that defines the selected tasks and folds as a suite."""
         from karat.config.catalog import Catalog
 
-        known = Catalog(define).definitions
-        missing = [task for task in self.tasks if task not in known.names("tasks")]
+        definitions = Catalog(define).definitions
+        missing = [task for task in self.tasks if task not in definitions.names("tasks")]
         if missing:
             raise DefinitionError(
                 f'"{self.suite}" cannot be written as a suite: the task "{missing[0]}" is not '
                 f"defined. Name a suite that karat run can run, and its files with --define."
             )
-        if name in known.names("suites"):
+        if name in definitions.names("suites"):
             raise DefinitionError(f'the suite "{name}" exists already; choose another name.')
         fewer = {t: k for t, k in self.tasks.items() if k < self.all_folds[t]}
         called = {t: f"{t} ({name})" if t in fewer else t for t in self.tasks}
         lines = [f"# {line}" for line in (*textwrap.wrap(self.sentence, 96), *self.notes)]
         lines += ["suites:", f"  {_quoted(name)}:", f"    description: {_quoted(self._about())}"]
-        if self.suite in known.names("suites"):
-            models = known.get("suites", self.suite).get("models") or ()
+        if self.suite in definitions.names("suites"):
+            models = definitions.get("suites", self.suite).get("models") or ()
             lines += [f"    models: [{', '.join(map(_quoted, models))}]"] if models else []
         lines += ["    tasks:", *(f"      - {_quoted(called[task])}" for task in self.tasks)]
         if fewer:
@@ -193,23 +193,23 @@ def shrink(
     """
     if not 0.5 < keep_order < 1:
         raise DefinitionError(f"keep_order must be above 0.5 and below 1, got {keep_order:g}.")
-    given = gather_scores(runs, pool)
-    name, scores, notes = _scores_of(given, suite, define)
+    gathered = gather_scores(runs, pool)
+    name, scores, notes = _scores_of(gathered, suite, define)
     matrix, every = _Matrix(scores), np.arange(len(scores.models))
     most, places, curve = _selection(matrix, every, keep_order)
     counts = dict(zip(scores.tasks, matrix.counts.tolist(), strict=True))
-    kept = {scores.tasks[t]: min(most, counts[scores.tasks[t]]) for t in places}
-    if len(kept) < FEWEST_TASKS:
+    tasks = {scores.tasks[t]: min(most, counts[scores.tasks[t]]) for t in places}
+    if len(tasks) < FEWEST_TASKS:
         notes.append(f"Fewer than {FEWEST_TASKS} tasks: models cannot be tested over them.")
     return Shrunk(
         suite=name,
-        tasks=kept,
+        tasks=tasks,
         kept=_measured(matrix, every, keep_order),
         random=_random(matrix, most, len(places)),
         repeatability=_repeatability(scores),
-        jobs=sum(kept.values()),
+        jobs=sum(tasks.values()),
         all_jobs=sum(counts.values()),
-        seconds=_share_of_time(given, scores, kept),
+        seconds=_share_of_time(gathered, scores, tasks),
         models=scores.models,
         curve=curve.drop(columns="lowest"),
         keep_order=keep_order,
@@ -219,17 +219,17 @@ def shrink(
 
 
 def _scores_of(
-    given: Gathered, suite: str | Suite | None, define: Sequence[str | Path]
+    gathered: Gathered, suite: str | Suite | None, define: Sequence[str | Path]
 ) -> tuple[str, RankedScores, list[str]]:
     """Return the name of the suite, the scores to rank, and what is left out."""
-    name, tasks = _suite_tasks(given, suite, define)
+    name, tasks = _suite_tasks(gathered, suite, define)
     notes = []
-    there = [task for task in tasks if task in given.metrics]
-    if lost := len(tasks) - len(there):
-        notes.append(f"{lost} of {len(tasks)} tasks of {name} have no score and are left out.")
-    given = given.only(dict.fromkeys(there, "")) if there else given
+    there = [task for task in tasks if task in gathered.metrics]
+    if skipped := len(tasks) - len(there):
+        notes.append(f"{skipped} of {len(tasks)} tasks of {name} have no score and are left out.")
+    gathered = gathered.only(dict.fromkeys(there, "")) if there else gathered
     _check_enough(len(there), "task", FEWEST_TASKS, name)
-    compared = apply_missing_rule(make_cells(given, given.metrics), RULES[0])
+    compared = apply_missing_rule(make_cells(gathered, gathered.metrics), RULES[0])
     groups = connected_groups(compared.takes)
     group = groups[0] if groups else None
     models = sorted(group.models if group else [], key=compared.models.__getitem__)
@@ -242,18 +242,18 @@ def _scores_of(
 
 
 def _suite_tasks(
-    given: Gathered, suite: str | Suite | None, define: Sequence[str | Path]
+    gathered: Gathered, suite: str | Suite | None, define: Sequence[str | Path]
 ) -> tuple[str, list[str]]:
     """Return the name and tasks of a suite; imported runs may be of a suite that is not defined."""
     from karat.config.catalog import Catalog
 
     if suite is None:
-        return "runs", list(given.metrics)
+        return "runs", list(gathered.metrics)
     if isinstance(suite, Suite):
         return suite.name, [task.name for task in suite]
-    imported = [run for run, _, _ in given.sources if run.about.get("imported")]
+    imported = [run for run, _, _ in gathered.sources if run.about.get("imported")]
     if any(run.about.get("suite") == suite for run in imported):
-        return suite, list(given.metrics)
+        return suite, list(gathered.metrics)
     return suite, [task.name for task in Catalog(define).suite(suite)]
 
 
@@ -273,8 +273,8 @@ class _Matrix:
     def __init__(self, scores: RankedScores) -> None:
         self.scores = scores
         self.counts = np.array([table.shape[1] for table in scores.values])
-        lost = any(np.isnan(table).any() for table in scores.values)
-        self._complete = not lost and bool(scores.takes.all())
+        incomplete = any(np.isnan(table).any() for table in scores.values)
+        self._complete = not incomplete and bool(scores.takes.all())
         self._means: dict[int, np.ndarray] = {}
 
     def ranks(self, folds: int, models: np.ndarray) -> np.ndarray:
@@ -318,12 +318,12 @@ def select(ranks: np.ndarray, reference: np.ndarray) -> list[int]:
     there = ~np.isnan(ranks)
     filled = np.where(there, ranks, 0.0)
     total, count = np.zeros(len(ranks)), np.zeros(len(ranks))
-    left, order = list(range(ranks.shape[1])), []
-    while left:
-        sums, counts = total[:, None] + filled[:, left], count[:, None] + there[:, left]
+    remaining, order = list(range(ranks.shape[1])), []
+    while remaining:
+        sums, counts = total[:, None] + filled[:, remaining], count[:, None] + there[:, remaining]
         means = np.where(counts > 0, sums / np.maximum(counts, 1), (len(ranks) + 1) / 2)
         # rounded, so that the order of summation does not decide between equal tasks
-        task = left.pop(int(np.argmax(_correlation(means, reference).round(12))))
+        task = remaining.pop(int(np.argmax(_correlation(means, reference).round(12))))
         order.append(task)
         total, count = total + filled[:, task], count + there[:, task]
     return order
@@ -331,9 +331,9 @@ def select(ranks: np.ndarray, reference: np.ndarray) -> list[int]:
 
 def _correlation(means: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Return the correlation of each column with the reference; 0 if either is constant."""
-    own, other = means - means.mean(axis=0), reference - reference.mean()
-    size = np.sqrt((own**2).sum(axis=0) * (other**2).sum())
-    return np.asarray(np.where(size > 1e-12, other @ own / np.maximum(size, 1e-12), 0.0))
+    centered, other = means - means.mean(axis=0), reference - reference.mean()
+    size = np.sqrt((centered**2).sum(axis=0) * (other**2).sum())
+    return np.asarray(np.where(size > 1e-12, other @ centered / np.maximum(size, 1e-12), 0.0))
 
 
 def order_kept(
@@ -353,8 +353,8 @@ def order_kept(
     true = np.sign((reference[one] - reference[other]).round(9))
     counted = true != 0 if models is None else (true != 0) & (models[one] | models[other])
     one, other, true = one[counted], other[counted], true[counted]
-    found = true * np.sign((means[..., one] - means[..., other]).round(9))
-    return (1 + found).sum(axis=-1) / 2, len(true)
+    agreement = true * np.sign((means[..., one] - means[..., other]).round(9))
+    return (1 + agreement).sum(axis=-1) / 2, len(true)
 
 
 def _means(ranks: np.ndarray, order: Sequence[int]) -> np.ndarray:
@@ -379,20 +379,20 @@ def _curve(matrix: _Matrix, folds: int, models: np.ndarray) -> pd.DataFrame:
     this and all larger numbers of tasks.
     """
     tasks, groups = len(matrix.counts), _groups(models)
-    reference, own = _mean(matrix.ranks(matrix.most, models)), matrix.ranks(folds, models)
-    kept, pairs = np.zeros((len(groups), tasks)), np.zeros(len(groups))
+    reference, subset_ranks = _mean(matrix.ranks(matrix.most, models)), matrix.ranks(folds, models)
+    agreement, pairs = np.zeros((len(groups), tasks)), np.zeros(len(groups))
     jobs = np.zeros(tasks)
-    for place, group in enumerate(groups):
+    for number, group in enumerate(groups):
         rest = np.setdiff1d(models, group)
         order = _order(matrix, folds, rest)
         jobs += np.cumsum(np.minimum(matrix.counts[order], folds))
         out = np.isin(models, group)
-        kept[place], pairs[place] = order_kept(reference, _means(own, order), out)
+        agreement[number], pairs[number] = order_kept(reference, _means(subset_ranks, order), out)
     if not pairs.any():
         raise DataError("cannot shrink: all models have the same mean rank.")
-    share = kept.sum(axis=0) / pairs.sum()
-    each = kept[pairs > 0] / pairs[pairs > 0, None]
-    error = each.std(axis=0, ddof=min(1, len(each) - 1)) / np.sqrt(len(each))
+    share = agreement.sum(axis=0) / pairs.sum()
+    shares = agreement[pairs > 0] / pairs[pairs > 0, None]
+    error = shares.std(axis=0, ddof=min(1, len(shares) - 1)) / np.sqrt(len(shares))
     sizes = {"folds": folds, "tasks": np.arange(1, tasks + 1), "jobs": jobs / len(groups)}
     lowest = np.minimum.accumulate((share - error)[::-1])[::-1]
     return pd.DataFrame({**sizes, "kept": share, "lowest": lowest})
@@ -419,7 +419,7 @@ def _measured(matrix: _Matrix, models: np.ndarray, keep_order: float) -> float:
 
     The number of tasks and folds is chosen without them too.
     """
-    reference, kept, pairs = _mean(matrix.ranks(matrix.most, models)), 0.0, 0
+    reference, agreement, pairs = _mean(matrix.ranks(matrix.most, models)), 0.0, 0
     for group in _groups(models):
         try:
             folds, places, _ = _selection(matrix, np.setdiff1d(models, group), keep_order)
@@ -427,8 +427,8 @@ def _measured(matrix: _Matrix, models: np.ndarray, keep_order: float) -> float:
             folds, places = matrix.most, list(range(len(matrix.counts)))
         means = _mean(matrix.ranks(folds, models)[:, places])
         same, counted = order_kept(reference, means, np.isin(models, group))
-        kept, pairs = kept + float(same), pairs + counted
-    return kept / pairs
+        agreement, pairs = agreement + float(same), pairs + counted
+    return agreement / pairs
 
 
 def _chosen(curve: pd.DataFrame, keep_order: float, jobs: int) -> pd.Series:
@@ -449,11 +449,14 @@ def _chosen(curve: pd.DataFrame, keep_order: float, jobs: int) -> pd.Series:
 def _random(matrix: _Matrix, folds: int, tasks: int) -> float:
     """Return the share of pairs that random subsets keep, on average."""
     every = np.arange(len(matrix.scores.models))
-    reference, own = _mean(matrix.ranks(matrix.most, every)), matrix.ranks(folds, every)
+    reference, subset_ranks = _mean(matrix.ranks(matrix.most, every)), matrix.ranks(folds, every)
     rng = np.random.default_rng(SEED)
-    drawn = [_mean(own[:, rng.permutation(own.shape[1])[:tasks]]) for _ in range(RANDOM)]
-    kept, pairs = order_kept(reference, np.array(drawn))
-    return float(kept.mean() / pairs)
+    drawn = [
+        _mean(subset_ranks[:, rng.permutation(subset_ranks.shape[1])[:tasks]])
+        for _ in range(RANDOM)
+    ]
+    agreement, pairs = order_kept(reference, np.array(drawn))
+    return float(agreement.mean() / pairs)
 
 
 def _repeatability(scores: RankedScores) -> float:
@@ -469,18 +472,18 @@ def _repeatability(scores: RankedScores) -> float:
     return float(same) / pairs if pairs else float("nan")
 
 
-def _share_of_time(given: Gathered, scores: RankedScores, kept: Mapping[str, int]) -> float:
+def _share_of_time(gathered: Gathered, scores: RankedScores, tasks: Mapping[str, int]) -> float:
     """Return the share of the time of all jobs; NaN if it is not recorded."""
-    jobs = given.jobs[given.jobs["task"].isin(scores.tasks)].dropna(subset=["seconds"])
+    jobs = gathered.jobs[gathered.jobs["task"].isin(scores.tasks)].dropna(subset=["seconds"])
     if not len(jobs) or not jobs["seconds"].sum():
         return float("nan")
     mean = jobs.groupby("task", observed=True)["seconds"].mean()
     counts = {task: table.shape[1] for task, table in zip(scores.tasks, scores.values, strict=True)}
-    own, every = (
+    selected, every = (
         sum(float(mean.get(task, 0.0)) * count for task, count in chosen.items())
-        for chosen in (kept, counts)
+        for chosen in (tasks, counts)
     )
-    return own / every if every else float("nan")
+    return selected / every if every else float("nan")
 
 
 def _quoted(text: str) -> str:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def shrunk_sentence(small: Shrunk) -> str:
     """Return how well the smaller suite keeps the order of models."""
     folds = sorted(set(small.tasks.values()))
-    each = f"{folds[0]}" if len(folds) == 1 else f"{folds[0]} to {folds[-1]}"
+    range_of_folds = f"{folds[0]}" if len(folds) == 1 else f"{folds[0]} to {folds[-1]}"
     text = (
-        f"{len(small.tasks)} of {len(small.all_folds)} tasks with {each} "
+        f"{len(small.tasks)} of {len(small.all_folds)} tasks with {range_of_folds} "
         f"fold{'s' * (folds[-1] > 1)} each, {small.jobs} of {small.all_jobs} jobs per model, "
         f"keep the order of {percent(small.kept)} of the pairs of models, measured on models "
         f"left out of the selection ({len(small.models)} models). Random subsets of this size "

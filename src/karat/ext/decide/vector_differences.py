@@ -91,10 +91,10 @@ def vector_difference(
     elif not both.any() or np.nanmax(relative) <= rounding:
         code, sentence = "none", "The vectors are equal up to rounding."
     else:
-        found = _Pair(
+        pair = _Pair(
             a[both], b[both], relative[both], cosine[both], items.take(both), rounding, names
         )
-        code, sentence = found.cause()
+        code, sentence = pair.cause()
     return VectorDifference(code, sentence, relative, cosine)
 
 
@@ -119,12 +119,13 @@ def _coverage(with_a: np.ndarray, with_b: np.ndarray, names: tuple[str, str]) ->
 
 def _widths(a: np.ndarray, b: np.ndarray, names: tuple[str, str]) -> tuple[str, str]:
     """Return the cause of vectors of different length: truncated, or others."""
-    wide, narrow, own = (a, b, names[::-1]) if a.shape[1] > b.shape[1] else (b, a, names)
+    wide, narrow, ordered_names = (a, b, names[::-1]) if a.shape[1] > b.shape[1] else (b, a, names)
     width = narrow.shape[1]
     cosine = _distances(wide[:, :width], narrow)[1] if len(a) else np.zeros(1)
     if np.median(cosine) > 0.999:
         return "truncated", (
-            f"{own[0]} has the first {width:,} of the {wide.shape[1]:,} dimensions of {own[1]}."
+            f"{ordered_names[0]} has the first {width:,} of the {wide.shape[1]:,} dimensions of "
+            f"{ordered_names[1]}."
         )
     return "width", f"{names[0]} has {a.shape[1]:,} dimensions and {names[1]} {b.shape[1]:,}."
 
@@ -145,8 +146,8 @@ class _Pair:
         """Return the code and the sentence of the most specific cause."""
         tests = (self._order, self._scale, self._permutation, self._rotation, self._subset)
         for test in (*tests, self._noise):
-            if (found := test()) is not None:
-                return found
+            if (cause := test()) is not None:
+                return cause
         mean = float(np.mean(self.cosine))
         if self._similar_coordinates(mean):
             return "pooling", (
@@ -193,11 +194,11 @@ class _Pair:
         ratios = (lengths[1] / np.where(used, lengths[0], 1.0))[used]
         if abs(np.median(ratios) - 1) < 0.01 and np.ptp(ratios) < 0.02:
             return None
-        for name, own, other in zip(self.names, lengths, lengths[::-1], strict=True):
-            if np.abs(other[used] - 1).max() < 0.01 and np.abs(own[used] - 1).max() > 0.01:
+        for name, lengths_of, other in zip(self.names, lengths, lengths[::-1], strict=True):
+            if np.abs(other[used] - 1).max() < 0.01 and np.abs(lengths_of[used] - 1).max() > 0.01:
                 return "scale", (
                     f"The vectors are parallel, but those of {name} are not normalized (length "
-                    f"{own[used].min():.3g} to {own[used].max():.3g})."
+                    f"{lengths_of[used].min():.3g} to {lengths_of[used].max():.3g})."
                 )
         return "scale", (
             f"The vectors are parallel, but those of {self.names[1]} are "
@@ -235,8 +236,8 @@ class _Pair:
         if high < CONTRAST * low:
             return None
         for test in (self._queries, self._long, self._languages):
-            if (found := test(sizes > np.sqrt(low * high))) is not None:
-                return found
+            if (text := test(sizes > np.sqrt(low * high))) is not None:
+                return text
         return None
 
     def _queries(self, affected: np.ndarray) -> tuple[str, str] | None:
@@ -341,11 +342,11 @@ def neighbor_agreement(a: np.ndarray, b: np.ndarray, k: int = NEIGHBORS) -> Neig
     >>> neighbor_agreement(a, a @ np.array([[0.0, 1.0], [1.0, 0.0]]), k=1).overlap.tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    known = ~(np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
-    similar = [_similarities(side[known]) for side in (a, b)]
-    count = int(known.sum())
+    comparable = ~(np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
+    similar = [_similarities(side[comparable]) for side in (a, b)]
+    count = int(comparable.sum())
     k = min(k, max(1, count - 2))
-    nearest = [np.argsort(-each, axis=1, kind="stable")[:, :k] for each in similar]
+    nearest = [np.argsort(-similarities, axis=1, kind="stable")[:, :k] for similarities in similar]
     member = np.zeros((count, count), dtype=bool)
     np.put_along_axis(member, nearest[0], True, axis=1)
     overlap = np.take_along_axis(member, nearest[1], axis=1).mean(axis=1)
@@ -362,11 +363,12 @@ def _similarities(vectors: np.ndarray) -> np.ndarray:
 def _rank_correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return Spearman's correlation of each pair of rows, without the diagonal."""
     ranks = [
-        np.argsort(np.argsort(each, axis=1), axis=1)[:, :].astype(float) for each in (first, second)
+        np.argsort(np.argsort(matrix, axis=1), axis=1)[:, :].astype(float)
+        for matrix in (first, second)
     ]
     off = ~np.eye(len(first), dtype=bool)
-    ranks = [each[off].reshape(len(first), -1) for each in ranks]
-    centered = [each - each.mean(axis=1, keepdims=True) for each in ranks]
+    ranks = [matrix[off].reshape(len(first), -1) for matrix in ranks]
+    centered = [matrix - matrix.mean(axis=1, keepdims=True) for matrix in ranks]
     products = np.einsum("ij,ij->i", *centered)
     lengths = np.linalg.norm(centered[0], axis=1) * np.linalg.norm(centered[1], axis=1)
     return products / np.where(lengths > 0, lengths, 1.0)

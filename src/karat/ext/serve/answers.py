@@ -70,7 +70,12 @@ Board = answer_list(
 )
 Compared = answer(
     "Comparison",
-    {str: "first second verdict", float | None: "rope", list[str]: "notes", Dict: "overall"}
+    {
+        str: "sentence first second verdict",
+        float | None: "rope",
+        list[str]: "notes",
+        Dict: "overall",
+    }
     | {list[Dict]: "tasks"},
 )
 GevalOptions = answer(
