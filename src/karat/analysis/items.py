@@ -19,9 +19,9 @@ from karat.core.notebook import displayed
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.results.item_tables import ABSENT, GROUP, NoItems, describe_item
 from karat.results.run import Run, open_runs
 from karat.results.selection import Side, common_rows, find_run, pooled_sides, unknown_model
-from karat.results.tables import ABSENT, GROUP, NoItems, describe_item
 from karat.stats.paired_tests import average_ranks
 
 #: relative size below which a change is rounding

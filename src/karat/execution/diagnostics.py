@@ -29,7 +29,7 @@ from karat.core.embeddings import Vectors
 from karat.core.files import cell_text
 from karat.core.predictions import as_text
 from karat.execution.splits import Fold
-from karat.results.tables import has_one_item_each
+from karat.results.item_tables import has_one_item_each
 
 #: number of classes to count, and of labels of the scatter plot, largest first
 MOST_CLASSES = 30

@@ -69,8 +69,9 @@ from karat.models.model import Model
 from karat.models.searchers import StoredTexts
 from karat.models.vector_files import VectorFile
 from karat.probes.trained import Probe
+from karat.results.item_tables import item_keys
 from karat.results.run import collect_artifacts
-from karat.results.tables import item_keys, json_value
+from karat.results.stored_json import json_value
 
 #: maximum number of replaced library functions in a record
 MOST_REPLACED = 5

@@ -45,8 +45,10 @@ from karat.execution.runner import EMBED, Unsendable, store_outcome
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
+from karat.results.item_tables import ItemTable, make_item_table
 from karat.results.run import Run, earlier_runs
-from karat.results.tables import ELIMINATED, ItemTable, json_value, make_item_table
+from karat.results.stored_json import json_value
+from karat.results.tables import ELIMINATED
 
 #: what to do about a full disk
 CONTINUE = "continue the run with --resume"

@@ -26,7 +26,8 @@ import pandas as pd
 from karat.core.files import read_regular
 from karat.core.writing import write_atomic
 from karat.errors import KaratError
-from karat.results.tables import SCORE_COLUMNS, check_record, score_rows
+from karat.results.stored_facts import check_record
+from karat.results.tables import SCORE_COLUMNS, score_rows
 
 FILE = "jobs.columns"
 #: the records of an imported run, in its folder ``jobs``, one per line

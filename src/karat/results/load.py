@@ -51,8 +51,21 @@ from karat.results.tables import (
 )
 
 JOBS = (
-    *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
-    *("precision", "vector_bytes", "train", "test", "tokens", "price"),
+    "model",
+    "task",
+    "repeat",
+    "fold",
+    "status",
+    "seconds",
+    "memory",
+    "coverage",
+    "dimensions",
+    "precision",
+    "vector_bytes",
+    "train",
+    "test",
+    "tokens",
+    "price",
 )
 #: a table of more rows is filtered before it is joined to those of other runs, to save memory
 MANY_ROWS = 50_000
@@ -63,8 +76,16 @@ MANY_NUMBERS = 1_000_000
 _SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
 #: facts about tasks and models that are collected from all runs
 _FACTS = (
-    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
-    *("duplicate_rows", "lacking", "prompts"),
+    "metrics",
+    "higher_is_better",
+    "positive",
+    "kinds",
+    "datasets",
+    "languages",
+    "modalities",
+    "duplicate_rows",
+    "lacking",
+    "prompts",
 )
 #: columns of jobs, and the keys of records that they hold
 _JOB_KEYS = {
@@ -76,8 +97,18 @@ _JOB_KEYS = {
 OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not run", ELIMINATED)
 KEYS = ["task", "model", "metric", "epoch"]
 COLUMNS = (
-    *("run", "model", "planned", "ok", *FAILURES, "declined", "eliminated", "running", "left"),
-    *("state", "seconds_per_job", "last"),
+    "run",
+    "model",
+    "planned",
+    "ok",
+    *FAILURES,
+    "declined",
+    "eliminated",
+    "running",
+    "left",
+    "state",
+    "seconds_per_job",
+    "last",
 )
 #: how the reason begins that a model has vectors for none of the items of a task
 NO_VECTOR = ("no vector for any", "no question of")

@@ -50,24 +50,18 @@ from karat.core.writing import write_atomic
 from karat.errors import ContractError, DataError, did_you_mean
 from karat.results.compact import FILE as COMPACT
 from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
+from karat.results.csv_text import csv_text
+from karat.results.item_tables import FOLDER, ItemTable, read_item_table
+from karat.results.stored_facts import NEEDED, check_about, check_record, without_wrong_facts
+from karat.results.stored_json import parse_stored_json, read_json_object
 from karat.results.tables import (
     ELIMINATED,
-    FOLDER,
-    NEEDED,
     WHOLE_COLUMNS,
-    ItemTable,
     amlb_columns,
-    check_about,
-    check_record,
-    csv_text,
     eliminated_records,
-    parse_stored_json,
-    read_item_table,
-    read_json_object,
     results_columns,
     results_table,
     scores_table,
-    without_wrong_facts,
 )
 
 #: folders of a run that cannot hold artifacts

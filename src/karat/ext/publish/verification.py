@@ -40,11 +40,12 @@ from karat.ext.publish.recorded_tables import recorded_table, table_suite_again
 from karat.ext.publish.rerun_costs import is_less_memory, size_differences, unequal_costs
 from karat.models.model import Model
 from karat.results.compact import read_compact
+from karat.results.item_tables import item_keys
 from karat.results.load import as_runs
 from karat.results.rescore import read_predictions_checked, rescore, view_of
 from karat.results.run import Run
 from karat.results.selection import find_run
-from karat.results.tables import SCORE_COLUMNS, item_keys, scores_table
+from karat.results.tables import SCORE_COLUMNS, scores_table
 
 CHECKS = ("schema", "data", "scores", "copies", "rerun", "timing")
 COLUMNS = ["check", "outcome", "detail"]
