@@ -644,13 +644,13 @@ def _without(name: str, differences: Iterable[str]) -> str:
     return name
 
 
-def unconverged(fitted: Any) -> int:
+def unconverged(fitted: object) -> int:
     """Return how many fitted estimators stopped at their iteration limit."""
     seen: set[int] = set()
     return sum(_hit_limit(estimator) for estimator in _estimators(fitted, seen, 0))
 
 
-def _estimators(whole: Any, seen: set[int], depth: int) -> Iterator[Any]:
+def _estimators(whole: object, seen: set[int], depth: int) -> Iterator[Any]:
     """Yield an estimator and those it consists of."""
     if whole is None or depth > 4 or id(whole) in seen or len(seen) > 500:
         return
@@ -669,7 +669,7 @@ def _estimators(whole: Any, seen: set[int], depth: int) -> Iterator[Any]:
             yield from _estimators(part, seen, depth + 1)
 
 
-def _hit_limit(estimator: Any) -> bool:
+def _hit_limit(estimator: object) -> bool:
     if hasattr(estimator, "converged_"):
         return not np.all(estimator.converged_)
     most, done = getattr(estimator, "max_iter", None), getattr(estimator, "n_iter_", None)

@@ -123,7 +123,7 @@ class Job:
         """The seed of the model: the run's seed plus the fold, other ones for replicates."""
         return model_seed(self.seed, self.fold, self.replicate)
 
-    def vector_seed(self, encoder: Any) -> int:
+    def vector_seed(self, encoder: object) -> int:
         """Return the seed of vectors that are computed once for all folds.
 
         Replicates share those of an encoder without a seed.
@@ -496,7 +496,7 @@ class RunningJob:
         """Return preprocessed rows, shared by the predictors of a process that preprocess alike."""
         key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{safe_name(name)}"
 
-        def weigh(prepared: Any) -> int:
+        def weigh(prepared: object) -> int:
             parts = prepared if isinstance(prepared, tuple) else (prepared,)
             return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
@@ -576,7 +576,7 @@ class RunningJob:
         }
 
 
-def _values(nested: Any) -> Iterator[Any]:
+def _values(nested: object) -> Iterator[Any]:
     """Yield the values of nested mappings and lists."""
     if isinstance(nested, Mapping | list | tuple):
         for value in nested.values() if isinstance(nested, Mapping) else nested:

@@ -103,8 +103,8 @@ class PlannedTask:
         return _hash([*parts, *predictions_kept, *([{"roles": roles}] if roles else []), *drawn])
 
 
-def _hash(value: Any) -> str:
-    def name(value: Any) -> str:  # ``code`` is the hash of a function's source
+def _hash(value: object) -> str:
+    def name(value: object) -> str:  # ``code`` is the hash of a function's source
         return getattr(value, "__qualname__", None) or str(value)
 
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=name).encode()).hexdigest()
@@ -571,7 +571,11 @@ def _plan_task(task: Task, load: Callable[[], Dataset], wanted: _Wanted) -> Plan
         )
     run, how = [cut[fold] for fold in chosen], dict(task.split)  # type: ignore[arg-type]
     return PlannedTask(
-        *(task, data, tuple(chosen), tuple(fold.repeat for fold in cut), blind),
+        task,
+        data,
+        tuple(chosen),
+        repeats=tuple(fold.repeat for fold in cut),
+        blind=blind,
         duplicate_rows=(0, 0) if blind else count_duplicates(data, run),
         code=hash_user_components(task),
         facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},

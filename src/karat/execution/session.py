@@ -56,6 +56,8 @@ CONTINUE = "continue the run with --resume"
 SAME = ("model", "suite", "constraint", "seed", "replicate", "params")
 #: those without which it is another model or suite
 NAMING = ("model", "suite", "replicate")
+#: what a worker answers: a record that it has written, an outcome to write, or an error
+Answer = Mapping[str, Any] | Outcome | BaseException
 #: the function of a worker that computes the views of a fold
 SHARE_VIEWS = "karat.execution.job:share_views"
 
@@ -209,7 +211,7 @@ class Session:
                     break
         return succeeded
 
-    def _finish(self, job: Job, answer: Any) -> bool:
+    def _finish(self, job: Job, answer: Answer) -> bool:
         """Store and report a finished job; return whether it succeeded."""
         record = self._record(job, answer)
         if record["status"] == POSTPONED:
@@ -531,7 +533,7 @@ class Session:
             if id(model.prototype) in shared:
                 yield model.name, first.setdefault(id(model.prototype), model.name)
 
-    def _record(self, job: Job, answer: Any) -> dict[str, Any]:
+    def _record(self, job: Job, answer: Answer) -> dict[str, Any]:
         """Store the answer of a worker and return the job's record."""
         if isinstance(answer, Outcome):
             return store_outcome(job, answer)

@@ -221,7 +221,7 @@ class CompactColumn:
         return values.tolist()
 
 
-def _pattern(value: Any, numbers: list[float]) -> Any:
+def _pattern(value: object, numbers: list[float]) -> Any:
     """Return a value with its fractional numbers replaced, which are added to ``numbers``."""
     if isinstance(value, float):
         numbers.append(value)
@@ -263,11 +263,11 @@ def _interleaved(
     return numbers
 
 
-def _is_number(pattern: Any) -> bool:
+def _is_number(pattern: object) -> bool:
     return isinstance(pattern, dict) and _NUMBER in pattern
 
 
-def _count_numbers(pattern: Any) -> int:
+def _count_numbers(pattern: object) -> int:
     if _is_number(pattern):
         return 1
     if isinstance(pattern, dict | list):
@@ -283,7 +283,7 @@ class _Place:
     index: int
 
 
-def _filled(pattern: Any, numbers: Iterator[Any]) -> Any:
+def _filled(pattern: object, numbers: Iterator[Any]) -> Any:
     """Return the value of a pattern and its numbers."""
     if isinstance(pattern, dict):
         if _NUMBER in pattern:

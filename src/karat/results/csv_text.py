@@ -40,5 +40,5 @@ def _csv_cells(values: Sequence[Any], whole: bool = False) -> list[str]:
     return [cell_of[value] for value in values]
 
 
-def _csv_cell(value: Any) -> str:
+def _csv_cell(value: object) -> str:
     return "" if value is None else quote_cells([str(value)])[0]

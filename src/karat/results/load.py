@@ -50,6 +50,8 @@ from karat.results.tables import (
     vector_size,
 )
 
+#: runs, run folders, or folders of runs
+Runs = Run | str | Path | Iterable[Run | str | Path]
 JOBS = (
     "model",
     "task",
@@ -214,7 +216,7 @@ class Gathered:
         return get_metric(metric).higher_is_better if recorded is None else recorded
 
 
-def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
+def gather_scores(runs: Runs | pd.DataFrame, pool: str = "variant") -> Gathered:
     """Return the scores of a table, runs, run folders, folders of runs, or scikit-learn.
 
     ``pool`` is one of POOLS: which runs are one model. A ``Gathered`` is returned as it is. A
@@ -247,7 +249,7 @@ def _gathered(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered,
 
 
 def named_scores(
-    runs: Any, pool: str = "variant"
+    runs: Runs | pd.DataFrame, pool: str = "variant"
 ) -> tuple[pd.DataFrame, dict[str, str], dict[str, bool]]:
     """Return all scores with corrupted views, each task's primary metric, and known directions.
 
@@ -266,7 +268,7 @@ def named_scores(
     return table, gathered.metrics, gathered.higher_is_better
 
 
-def exported_scores(runs: Any) -> pd.DataFrame:
+def exported_scores(runs: Runs | pd.DataFrame) -> pd.DataFrame:
     """Return all scores of a table, or of runs under the names of ``exported_runs``."""
     if isinstance(runs, pd.DataFrame):
         return named_scores(runs)[0]
@@ -278,12 +280,12 @@ def exported_scores(runs: Any) -> pd.DataFrame:
     return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
 
 
-def exported_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
+def exported_runs(runs: Runs) -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with a name of its own, and the columns of its tasks."""
     return [(pooled.run, pooled.model, pooled.labels) for pooled in name_runs(as_runs(runs))]
 
 
-def named_runs(runs: Any, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:
+def named_runs(runs: Runs, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with the names of its row and its columns on the leaderboard."""
     return [(pooled.run, pooled.model, pooled.labels) for pooled in pool_runs(as_runs(runs), pool)]
 
@@ -342,7 +344,7 @@ def _of_table(table: pd.DataFrame) -> Gathered:
     )
 
 
-def as_runs(runs: Any) -> list[Run]:
+def as_runs(runs: Runs) -> list[Run]:
     """Return runs, run folders and folders of runs as runs, without duplicates."""
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     opened = [r for run in several for r in ([run] if isinstance(run, Run) else _opened(run))]
@@ -897,12 +899,12 @@ class FrozenRun(Run):
         return self.stored or Listed(self.records())
 
 
-def frozen_runs(runs: Any) -> list[Run]:
+def frozen_runs(runs: Runs) -> list[Run]:
     """Return runs with cached records."""
     return [FrozenRun.of(run) for run in as_runs(runs)]
 
 
-def learning_curves(runs: Any, pool: str = "variant") -> pd.DataFrame:
+def learning_curves(runs: Runs | pd.DataFrame, pool: str = "variant") -> pd.DataFrame:
     """Return mean, std and count over folds by task, model, metric and epoch.
 
     Folds whose training stopped early have no later epochs.

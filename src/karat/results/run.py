@@ -118,7 +118,7 @@ def collect_artifacts(fitted: Any, names: Sequence[str]) -> tuple[dict[str, byte
     return artifacts, [f'the model has no artifact "{name}"' for name in names if name not in kinds]
 
 
-def _contents(name: str, content: Any) -> dict[str, bytes]:
+def _contents(name: str, content: object) -> dict[str, bytes]:
     """Return the files of one artifact; its name must stay inside the artifact's folder."""
     parts = PurePosixPath(str(name)).parts
     if len(parts) < 2 or ".." in parts or parts[0] in (*TAKEN, "/") or "\\" in str(name):
@@ -751,7 +751,7 @@ def _json(value: Mapping[str, Any], indent: int | None = 1) -> str:
     Without ``indent`` it is one line, which takes a tenth of the time.
     """
 
-    def dump(value: Any) -> str:
+    def dump(value: object) -> str:
         return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
     text = dump(value)
@@ -762,7 +762,7 @@ def _json(value: Mapping[str, Any], indent: int | None = 1) -> str:
     return text
 
 
-def _without_surrogates(value: Any) -> Any:
+def _without_surrogates(value: object) -> Any:
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):

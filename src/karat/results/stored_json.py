@@ -19,7 +19,7 @@ def parse_stored_json(content: str | bytes) -> Any:
     return json.loads(content, parse_constant=lambda _: None)
 
 
-def json_value(value: Any) -> Any:
+def json_value(value: object) -> Any:
     """Return a value as JSON types; other objects become their repr.
 
     >>> json_value({"limit": float("nan"), "sizes": (1, 2)})

@@ -61,7 +61,7 @@ def plain_message(text: str, key: str = "") -> str:
     return line.replace(key, "***") if key else line
 
 
-def error_text(body: Any, depth: int = 0) -> str:
+def error_text(body: object, depth: int = 0) -> str:
     """Return the message in the JSON of an error.
 
     >>> error_text({"error": {"message": "no"}})
@@ -73,7 +73,7 @@ def error_text(body: Any, depth: int = 0) -> str:
     return body if isinstance(body, str) else json.dumps(body)
 
 
-def token_count(value: Any, most: float) -> float | None:
+def token_count(value: object, most: float) -> float | None:
     """Return a number of tokens that a server reports; None if it is none.
 
     ``most`` is the largest number that Karat expects.
@@ -108,7 +108,7 @@ def check_answer(values: Sequence[Any], texts: int) -> np.ndarray:
     return matrix
 
 
-def _vector(value: Any) -> np.ndarray:
+def _vector(value: object) -> np.ndarray:
     """Return a vector from base64 or from a list of numbers; texts and booleans are none."""
     if isinstance(value, str):
         return np.frombuffer(base64.b64decode(value, validate=True), "<f4")

@@ -408,7 +408,7 @@ class Delivery:
             answer=ReceivedVectors(rows, vectors, response.seconds),
         )
 
-    def _tokens(self, batch: _Batch, reported: Any) -> float | None:
+    def _tokens(self, batch: _Batch, reported: object) -> float | None:
         """Return the tokens that the server counted; None if it did not, or nonsense."""
         if not reported:
             return None
