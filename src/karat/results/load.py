@@ -581,37 +581,33 @@ def _job_table(pooled: Sequence[PooledRun]) -> pd.DataFrame:
 def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     """Return the columns of the jobs of a run under its names."""
     columns = columns_of(named.run)
-    job_columns = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
-    job_columns["coverage"] = columns.coverage()
-    _add_embedding(named.run, columns, job_columns)
-    job_columns["vector_bytes"] = [None] * len(job_columns["task"])
-    if not any(set(job_columns["dimensions"])):
-        job_columns["precision"] = job_columns["vector_bytes"]
+    jobs = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
+    jobs["coverage"] = columns.coverage()
+    _add_embedding(named.run, columns, jobs)
+    jobs["vector_bytes"] = [None] * len(jobs["task"])
+    if not any(set(jobs["dimensions"])):
+        jobs["precision"] = jobs["vector_bytes"]
     else:
-        pairs = list(zip(job_columns["dimensions"], job_columns["precision"], strict=True))
+        pairs = list(zip(jobs["dimensions"], jobs["precision"], strict=True))
         sizes_by_pair = {
             (width, precision): vector_size({"dimensions": width, "precision": precision})
             for width, precision in set(pairs)
         }
         sizes = zip(*(sizes_by_pair[pair] for pair in pairs), strict=True)
-        job_columns["precision"], job_columns["vector_bytes"] = map(list, sizes)
-    ended = {status: simplified_status(status) for status in set(job_columns["status"])}
-    job_columns["status"] = list(map(ended.__getitem__, job_columns["status"]))
-    if not all(map(all, set(zip(job_columns["train"], job_columns["test"], strict=True)))):
-        for row, (train, test) in enumerate(
-            zip(job_columns["train"], job_columns["test"], strict=True)
-        ):
+        jobs["precision"], jobs["vector_bytes"] = map(list, sizes)
+    ended = {status: simplified_status(status) for status in set(jobs["status"])}
+    jobs["status"] = list(map(ended.__getitem__, jobs["status"]))
+    if not all(map(all, set(zip(jobs["train"], jobs["test"], strict=True)))):
+        for row, (train, test) in enumerate(zip(jobs["train"], jobs["test"], strict=True)):
             if not (train and test):
-                job_columns["train"][row] = job_columns["test"][row] = None
+                jobs["train"][row] = jobs["test"][row] = None
     if (rows := expanded_rows(named.run, columns)) is not None:
         places, folds = rows
-        job_columns = {
-            name: [values[row] for row in places] for name, values in job_columns.items()
-        }
-        job_columns["fold"] = folds
+        jobs = {name: [values[row] for row in places] for name, values in jobs.items()}
+        jobs["fold"] = folds
     if any(task != label for task, label in named.labels.items()):
-        job_columns["task"] = [named.labels.get(task, task) for task in job_columns["task"]]
-    return {"model": [named.model] * len(job_columns["task"]), **job_columns}
+        jobs["task"] = [named.labels.get(task, task) for task in jobs["task"]]
+    return {"model": [named.model] * len(jobs["task"]), **jobs}
 
 
 def _add_embedding(run: Run, columns: Compact | Listed, job_columns: dict[str, list[Any]]) -> None:
