@@ -180,16 +180,16 @@ class Run:
         return facts_html(f"Run {self.folder.name}", facts)
 
     @classmethod
-    def create(cls, output: Path, run_facts: Mapping[str, Any]) -> Run:
+    def create(cls, output: Path, about: Mapping[str, Any]) -> Run:
         """Create the folder of a new run and write its plan."""
-        for folder in _folders(output, run_facts):
+        for folder in _folders(output, about):
             try:
                 folder.mkdir(parents=True)
                 break
             except FileExistsError:
                 if not output.is_dir():
                     raise
-        write_atomic(folder / "run.json", _json({"schema": SCHEMA, **run_facts}), durable=True)
+        write_atomic(folder / "run.json", _json({"schema": SCHEMA, **about}), durable=True)
         return cls(folder)
 
     def move(self, output: Path) -> Run:
