@@ -57,7 +57,7 @@ def make_task(queries: int = QUERIES, passages: int = PASSAGES):
 def client(address: str) -> None:
     """Evaluate once in this process; print the CPU seconds and the record as JSON."""
     import karat
-    from karat.ext.endpoints.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
     made = EndpointEncoder(
         address,
@@ -91,10 +91,10 @@ def read_stored() -> float:
 
     from karat.core.services import RunServices, use_services
     from karat.ext.endpoints.endpoint_account import Account
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
     from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
     from karat.ext.endpoints.endpoint_store import EndpointDatabase
     from karat.ext.endpoints.endpoint_vectors import text_mark
-    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     encoder = EndpointEncoder("http://127.0.0.1:9/v1", "none")
     texts = [f"text {i}" for i in range(STORED)]

@@ -43,11 +43,12 @@ from karat.models.model import Model
 from karat.output.result import Result
 from karat.output.table import Table
 from karat.results.compact import read_compact
+from karat.results.item_tables import item_keys
 from karat.results.load import as_runs
 from karat.results.rescore import read_predictions_checked, rescore, view_of
 from karat.results.run import Run
 from karat.results.selection import find_run
-from karat.results.tables import SCORE_COLUMNS, item_keys, scores_table
+from karat.results.tables import SCORE_COLUMNS, scores_table
 
 if TYPE_CHECKING:
     from karat.results.run import Runs

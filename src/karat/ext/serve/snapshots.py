@@ -34,7 +34,8 @@ from karat.errors import FAILURES, DataError, KaratError
 from karat.ext.serve.server import ApiError, ServerLimits
 from karat.results.load import FrozenRun, status_row
 from karat.results.run import is_job_file, read_job_file
-from karat.results.tables import check_record, scores_table
+from karat.results.stored_facts import check_record
+from karat.results.tables import scores_table
 
 #: seconds between two scans of the folder
 SCAN_INTERVAL = 0.5

@@ -33,13 +33,7 @@ from karat.results.importing import (
 from karat.results.load import exported_runs
 from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import Run
-from karat.results.tables import (
-    AMLB_COLUMNS,
-    DECLINED,
-    ELIMINATED,
-    KARAT_COLUMNS,
-    expand_folds,
-)
+from karat.results.tables import AMLB_COLUMNS, DECLINED, ELIMINATED, KARAT_COLUMNS, expand_folds
 
 #: the columns of current files
 NEW = (
