@@ -167,7 +167,7 @@ class Catalog:
         return models
 
     def model(
-        self, model: Any, name: str | None = None, params: Mapping[str, Any] | None = None
+        self, model: object, name: str | None = None, params: Mapping[str, Any] | None = None
     ) -> Model:
         """Return a model from a name, a file, a URL, a ``"package.module:Name"`` or an object.
 
@@ -466,13 +466,13 @@ def _variants(key: str, definition: Mapping[str, Any]) -> tuple[Variant, ...]:
         ) from error
 
 
-def _names_models(value: Any) -> bool:
+def _names_models(value: object) -> bool:
     """Return whether a parameter is "model:NAME", or a list of such names."""
     several = value if isinstance(value, list) and value else [value]
     return all(isinstance(part, str) and part.startswith(MODEL_PREFIX) for part in several)
 
 
-def _task(name: str, definition: Mapping[str, Any], dataset: Any) -> Task:
+def _task(name: str, definition: Mapping[str, Any], dataset: object) -> Task:
     fields = {field.name for field in dataclasses.fields(Task)}
     values = {k: v for k, v in definition.items() if k in fields and v is not None}
     return Task(**{**values, "name": name, "dataset": dataset})
@@ -499,7 +499,7 @@ def _import_file(file: Path) -> None:
         raise DefinitionError(f"{file}: {type(error).__name__}: {error}") from error
 
 
-def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
+def _made(what: str, part: object, params: Mapping[str, Any]) -> Any:
     """Return the model of ``use``: an instance, or a function of the items."""
     if not callable(part):
         if params:
@@ -512,7 +512,7 @@ def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
     return registry.build(what, part, params, {})
 
 
-def _out_of_fold(what: str, built: Any, folds: int) -> Any:
+def _out_of_fold(what: str, built: object, folds: int) -> Any:
     """Return an encoder that embeds the train rows out of fold, if the model supports it."""
     from karat.models.out_of_fold import OutOfFold
 
@@ -606,7 +606,7 @@ def _functions(probe: Mapping[str, Any]) -> Iterator[tuple[registry.Registry, st
         yield registry.analogy_functions, function
 
 
-def _heads(head: Any) -> Iterator[str]:
+def _heads(head: object) -> Iterator[str]:
     """Yield the name of the head and of the heads inside it."""
     if isinstance(head, Mapping):
         inner = head.get("heads")
@@ -706,7 +706,7 @@ def hash_user_components(task: Task) -> str:
     return " ".join(codes)
 
 
-def _code(part: Any) -> str:
+def _code(part: object) -> str:
     return object_identity(part) or os.urandom(16).hex()
 
 
@@ -803,7 +803,7 @@ def change_tasks(suite: Suite, overrides: Mapping[str, Any]) -> Suite:
     return dataclasses.replace(suite, tasks=tuple(tasks))
 
 
-def _inside(whole: Any, path: str, value: Any) -> Any:
+def _inside(whole: object, path: str, value: object) -> Any:
     key, dot, rest = path.partition(".")
     inner = dict(whole) if isinstance(whole, Mapping) else {} if whole is None else {"use": whole}
     inner[key] = _inside(inner.get(key), rest, value) if dot else value

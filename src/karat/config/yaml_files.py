@@ -97,7 +97,7 @@ class Node:
         """File and line of the value, ``tasks.yaml:14``."""
         return f"{self.file.label}:{self.line}"
 
-    def renewed(self, value: Any) -> Node:
+    def renewed(self, value: object) -> Node:
         """Return a node with another value at the same place."""
         return Node(value, self.file, self.line, self.key_line, self.text)
 
@@ -191,7 +191,7 @@ def format_path(path: Sequence[Key]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def describe_value(value: Any, text: str = "") -> str:
+def describe_value(value: object, text: str = "") -> str:
     """Describe a value for a message.
 
     >>> describe_value("x"), describe_value(1.1, "1.10"), describe_value(None), describe_value([])
@@ -409,7 +409,7 @@ def show_definition(node: Node, defaults: Mapping[str, Any]) -> str:
     return "\n".join(f"{text:<{width}}   # {origin}" for text, origin in lines)
 
 
-def scalar(value: Any, *, in_list: bool = False) -> str:
+def scalar(value: object, *, in_list: bool = False) -> str:
     """Return a scalar as YAML, quoted where it would be read as another value.
 
     >>> scalar("no"), scalar("1e5"), scalar(1e-5), scalar(None), scalar("a: b")
@@ -497,7 +497,7 @@ def read_kept(label: str, key: str) -> Any:
     return None
 
 
-def keep(label: str, key: str, value: Any) -> None:
+def keep(label: str, key: str, value: object) -> None:
     """Keep a JSON value under a label, for this key only; where nothing is writable, do nothing."""
     text = json.dumps({"key": key, "value": value}, separators=(",", ":"))
     for file in _places(label)[sys.dont_write_bytecode :]:

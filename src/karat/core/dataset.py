@@ -181,11 +181,11 @@ class Dataset:
     def from_table(
         cls,
         table: pd.DataFrame,
-        target: Any,
+        target: str | Sequence[object] | np.ndarray | pd.Series,
         *,
         name: str = "table",
         kind: str | None = None,
-        positive: Any = None,
+        positive: object = None,
         group: str | None = None,
         group_feature: bool = False,
         weight: str | None = None,
@@ -262,7 +262,7 @@ class Dataset:
         test: str | Path | None = None,
         name: str | None = None,
         kind: str | None = None,
-        positive: Any = None,
+        positive: object = None,
         group: str | None = None,
         group_feature: bool = False,
         weight: str | None = None,
@@ -356,7 +356,7 @@ class Dataset:
         *,
         name: str = "columns",
         kind: str | None = None,
-        positive: Any = None,
+        positive: object = None,
         modality: str = "text",
         group: str | None = None,
         weight: str | None = None,
@@ -762,7 +762,7 @@ class Dataset:
         """Return the dataset with other roles of its fields."""
         return replace(self, roles=tuple(roles))
 
-    def with_positive(self, label: Any) -> Dataset:
+    def with_positive(self, label: object) -> Dataset:
         """Return the dataset with another positive class; there must be two classes."""
         if self.kind != "classification":
             raise DataError(
@@ -805,7 +805,7 @@ class Dataset:
 
 
 def _target_of(
-    table: pd.DataFrame, target: Any, kind: str | None, name: str
+    table: pd.DataFrame, target: object, kind: str | None, name: str
 ) -> tuple[Any, str, tuple[Any, ...]]:
     """Return the values and the kind of a target column, and the order of its classes, if any."""
     where = f'{name}: the target "{target}"'

@@ -126,16 +126,16 @@ def displayed(
         Whether to set ``__repr__`` too.
     """
 
-    def lines(result: Any, name: str) -> list[str]:
+    def lines(result: object, name: str) -> list[str]:
         value = getattr(result, name) if name else []
         return [plain(line) for line in ([value] if isinstance(value, str) else value)]
 
-    def as_text(result: Any) -> str:
+    def as_text(result: object) -> str:
         rows = getattr(result, table) if table else None
         table_lines = [] if rows is None or rows.empty else ["", repr(rows), ""]
         return "\n".join([*lines(result, sentence), *table_lines, *lines(result, notes)])
 
-    def as_html(result: Any) -> str:
+    def as_html(result: object) -> str:
         rows = getattr(result, table) if table else None
         told = "<br>".join(map(escape, lines(result, sentence)))
         table_text = "" if rows is None or rows.empty else table_html(rows)

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from karat.core.notebook import facts_html
 from karat.errors import ContractError, DataError
@@ -361,7 +362,7 @@ def as_text(labels: Any) -> np.ndarray:
     return np.array([str(label) for label in values], dtype=object)
 
 
-def sum_tolerance(precision: Any) -> float:
+def sum_tolerance(precision: DTypeLike) -> float:
     """Return the largest allowed difference between 1 and the sum of a row of probabilities.
 
     >>> sum_tolerance("float32"), sum_tolerance("float16")
@@ -370,13 +371,13 @@ def sum_tolerance(precision: Any) -> float:
     return max(1e-3, float(np.sqrt(np.finfo(precision).eps)))
 
 
-def as_floats(values: Any) -> np.ndarray:
+def as_floats(values: ArrayLike) -> np.ndarray:
     """Return numbers as float64, or in their own type if it is one of ``PRECISIONS``."""
     numbers = np.asarray(values)
     return numbers if numbers.dtype.name in PRECISIONS else numbers.astype(float)
 
 
-def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
+def _floats(values: ArrayLike, what: str, dimensions: int = 1) -> np.ndarray:
     try:
         numbers = as_floats(values)
         numbers = numbers if what == "probabilities" else numbers.astype(float, copy=False)

@@ -123,7 +123,7 @@ class Registry:
         self._entry_points_read = True  # last: a duplicate name is reported each time
 
 
-def _origin(part: Any) -> str:
+def _origin(part: object) -> str:
     if isinstance(part, str):
         return part
     part = getattr(part, "compute", part)

@@ -44,7 +44,7 @@ class Stock:
     matrix: np.ndarray
     rows: np.ndarray | None
 
-    def unit(self, places: Any) -> np.ndarray:
+    def unit(self, places: np.ndarray | slice) -> np.ndarray:
         """Return the unit vectors of candidates by place."""
         return unit_rows(self.matrix[places if self.rows is None else self.rows[places]])
 

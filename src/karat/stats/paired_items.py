@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from karat.errors import DefinitionError
 from karat.stats.threads import single_thread
@@ -36,7 +36,7 @@ class McNemar:
     exact: bool
 
 
-def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
+def mcnemar(first: ArrayLike, second: ArrayLike, exact: bool | None = None) -> McNemar:
     """Return McNemar's test of two models' correct answers to the same questions.
 
     ``exact`` chooses the binomial test or the chi-square with Edwards' correction; by default it
@@ -101,7 +101,7 @@ class PairSums:
 
 
 def max_t(
-    values: Any,
+    values: ArrayLike,
     centered: bool = True,
     *,
     resamples: int = RESAMPLES,

@@ -267,12 +267,12 @@ class _Paired:
         prior = np.count_nonzero(self.there.any(axis=1)) * PRIOR
         self.squares = squares + squares.T - 2 * wide @ wide.T + prior
 
-    def observed(self, one: Any, other: np.ndarray) -> np.ndarray:
+    def observed(self, one: np.ndarray | np.integer | int, other: np.ndarray) -> np.ndarray:
         """Return the statistic of each pair, with the sign of its sum."""
         sums = self.sums[one, other]
         return np.asarray(sums * np.abs(sums) / self.squares[one, other])
 
-    def resampled(self, one: Any, other: np.ndarray) -> np.ndarray:
+    def resampled(self, one: np.ndarray | np.integer | int, other: np.ndarray) -> np.ndarray:
         """Return pairs × patterns: the sums under every sign pattern."""
         if self.flipped is not None:
             return np.subtract(self.flipped[one], self.flipped[other], dtype=float)

@@ -308,7 +308,7 @@ class Delimited:
             return self.content
         return _decoded(self.content, self.path, self.spec).encode()
 
-    def frame(self, texts: Sequence[str] = (), **changes: Any) -> pd.DataFrame:
+    def frame(self, texts: Sequence[str] = (), **changes: object) -> pd.DataFrame:
         """Return the table; declared texts, labels and ``texts`` are not converted.
 
         ``changes`` are other arguments of ``pandas.read_csv``.

@@ -320,7 +320,7 @@ def _pairs(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
     return pairs
 
 
-def _is_empty(cell: Any) -> bool:
+def _is_empty(cell: object) -> bool:
     return not isinstance(cell, list) and (bool(pd.isna(cell)) or not str(cell).strip())
 
 

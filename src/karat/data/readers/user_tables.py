@@ -616,7 +616,7 @@ def _formats(declared: Any) -> Iterable[tuple[str, Any]]:
     )
 
 
-def _declared_dates(frame: pd.DataFrame, name: str, how: Any, spec: DataSpec) -> pd.Series:
+def _declared_dates(frame: pd.DataFrame, name: str, how: object, spec: DataSpec) -> pd.Series:
     require_columns(frame, [name], spec.name)
     column = frame[name]
     dates = parse_dates(column) if how is None else None
