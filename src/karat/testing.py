@@ -366,32 +366,30 @@ def _try_model(model: Model, data: Dataset, trial: _Trial) -> None:
         with trial.check("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
             data = _lookup_sample(model.prototype)
     items, truth, held = data.items, np.asarray(data.target), np.arange(len(data)) % 4 == 0
-    arguments = items[~held], truth[~held], items[held]
+    parts = items[~held], truth[~held], items[held]
     with trial.check("can be cloned unfitted", "Only store parameters in __init__.", fatal=True):
         model.fresh(SEED, data.kind)
     with trial.check("runs", _FIX_RUN, fatal=True):
-        with trial.watched(*arguments):
-            fitted, first = act(model, data.kind, *arguments)
-    judge(trial, fitted, first, *arguments)
+        with trial.watched(*parts):
+            fitted, first = act(model, data.kind, *parts)
+    judge(trial, fitted, first, *parts)
     trial.check_watched()
     tags = sklearn_tags(model.prototype)
     if act is _embed and not model.stateless and not (tags and tags.target_tags.required):
         with trial.check("fits without a target", "Accept y=None in fit: some tasks hide y."):
-            _embed(model, data.kind, arguments[0], None, arguments[2])
+            _embed(model, data.kind, parts[0], None, parts[2])
     with trial.check("is reproducible with a fixed seed", "Use random_state for all randomness."):
-        other = slice(-len(arguments[1]), None)  # this copy must not affect the next one
-        act(model, data.kind, items[other], truth[other], arguments[2])
-        require_equal(first, act(model, data.kind, *arguments)[1])
+        other = slice(-len(parts[1]), None)  # this copy must not affect the next one
+        act(model, data.kind, items[other], truth[other], parts[2])
+        require_equal(first, act(model, data.kind, *parts)[1])
     if not trial.checks[-1].passed:
         return  # not reproducible: further comparisons are meaningless
     with trial.check("can be pickled", "Drop what cannot be pickled in __getstate__."):
-        require_equal(
-            first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *arguments)[1]
-        )
+        require_equal(first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *parts)[1])
     if act is _embed:
         with trial.check("encodes each row independently", "Do not fit in transform."):
             for rows in (slice(None, None, -2), slice(0, 1)):
-                alone = _array(fitted.transform(arguments[2].iloc[rows])).astype(float)
+                alone = _array(fitted.transform(parts[2].iloc[rows])).astype(float)
                 require_equal([first[1][rows].astype(float)], [alone], TOLERANCE)
 
 

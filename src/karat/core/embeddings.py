@@ -47,14 +47,14 @@ _NAME = re.compile(
 )
 
 
-class Encoder(Protocol):
+class EncoderLike(Protocol):
     """What an encoder has at least."""
 
     def transform(self, items: object, /, **options: object) -> Any:
         """Return a matrix with a row per item."""
 
 
-class SentenceEncoder(Protocol):
+class TextEncoderLike(Protocol):
     """What an encoder of texts has at least."""
 
     def encode(self, texts: list[str], /, **options: object) -> Any:
@@ -320,7 +320,7 @@ def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def encode(
-    encoder: SentenceEncoder,
+    encoder: TextEncoderLike,
     texts: list[str],
     name: str,
     progress: Callable[[int], None] | None = None,
@@ -429,7 +429,7 @@ def role_order(encoder: Any, data: Dataset, rows: np.ndarray) -> RoleOrder:
 # -- datasets -------------------------------------------------------------------------------
 
 
-def fit_embed(encoder: Encoder, train: Dataset, name: str) -> Vectors:
+def fit_embed(encoder: EncoderLike, train: Dataset, name: str) -> Vectors:
     """Fit an encoder on the items of the train questions and embed those items.
 
     If targets are items, these are all items except those that only test questions mention. The

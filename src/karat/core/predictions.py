@@ -285,9 +285,7 @@ class Predictions:
         if chances and sorted(labels) == sorted(classes):  # as the metadata has them
             chances = [chances[labels.index(label)] for label in classes]
             labels = list(classes)
-        class_chances = (
-            _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
-        )
+        shares = _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
         names, more = _columns(rows) if rows else ([], [])
         if more and len(more[0]) != len(columns[at]):
@@ -301,7 +299,7 @@ class Predictions:
             answers=answers,
             truths=truths,
             classes=tuple(labels) if chances else tuple(classes),
-            probabilities=class_chances,
+            probabilities=shares,
             **{name: extras.get(name) for name in EXTRAS},
         )
 

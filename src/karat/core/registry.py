@@ -332,9 +332,19 @@ served_systems = Registry("served_system")
 
 
 ALL = (
-    *(models, datasets, metrics, corruptions, heads),
-    *(splitters, composers, probes, readers, query_generators),
-    *(vector_formats, measures, analogy_functions),
+    models,
+    datasets,
+    metrics,
+    corruptions,
+    heads,
+    splitters,
+    composers,
+    probes,
+    readers,
+    query_generators,
+    vector_formats,
+    measures,
+    analogy_functions,
 )
 
 

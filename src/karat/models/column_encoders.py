@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.columns import SAMPLE_CELLS, caption_of, cells_as_text, header_text, item_text
-from karat.core.embeddings import Encoder
+from karat.core.embeddings import EncoderLike
 from karat.errors import ContractError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import Items, StatelessEncoder
@@ -276,7 +276,7 @@ class PooledRows(StatelessEncoder):
         rows = [row if len(row) else empty for row in pooled]
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(empty))
 
-    def _pooled(self, encoder: Encoder, table: pd.DataFrame) -> np.ndarray:
+    def _pooled(self, encoder: EncoderLike, table: pd.DataFrame) -> np.ndarray:
         if not table.size:
             return np.empty(0)
         vectors = np.asarray(encoder.transform(table.head(self.rows)), dtype=np.float64)

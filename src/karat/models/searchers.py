@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat.core.dataset import DOCUMENT, QUERY, Dataset
-from karat.core.embeddings import SentenceEncoder, encode, unit_rows
+from karat.core.embeddings import TextEncoderLike, encode, unit_rows
 from karat.errors import ContractError
 from karat.models.adapters import is_searcher, wrapped_model
 from karat.models.model import HasRequirements, Model, Parameterized
@@ -71,7 +71,7 @@ class EncoderSearch(SearchModel):
     Texts with a vector in ``stored`` are not encoded again.
     """
 
-    def __init__(self, encoder: SentenceEncoder, stored: StoredTexts | None = None) -> None:
+    def __init__(self, encoder: TextEncoderLike, stored: StoredTexts | None = None) -> None:
         self.encoder = encoder
         self.stored = stored
 

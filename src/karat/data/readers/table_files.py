@@ -40,7 +40,15 @@ OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".
 #: bytes decompressed at a time
 PIECE = 1 << 20
 SUFFIXES = (
-    *(*SEPARATORS, ".parquet", ".pq", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson"),
+    *SEPARATORS,
+    ".parquet",
+    ".pq",
+    ".feather",
+    ".arff",
+    ".dat",
+    ".json",
+    ".jsonl",
+    ".ndjson",
 )
 #: files of spreadsheet programs, which are not read
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
@@ -48,7 +56,13 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 SHORTEST = 3
 _CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from", "decimal")
 OPTIONS = (
-    *(*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "dates", "labels"),
+    *_CSV_OPTIONS,
+    "missing",
+    "thousands",
+    "strip",
+    "texts",
+    "dates",
+    "labels",
     "unanswered",
 )
 # Missing values in a numeric column; in a column of labels these are labels.

@@ -471,7 +471,12 @@ def _row_pairs(tables: _Tables, spec: DataSpec) -> Dataset:
     row_ids = {"left": ids[pairs["left"]], "right": ids[pairs["right"] + tables.begin]}
     answers = np.where(pairs["same"], "match", "no match").astype(object)
     return Dataset(
-        *(spec.name, tables.items, pd.DataFrame(row_ids), answers, "classification", "table"),
+        name=spec.name,
+        items=tables.items,
+        questions=pd.DataFrame(row_ids),
+        target=answers,
+        kind="classification",
+        modality="table",
         group=tables.group[pairs["left"]],
         classes=RECORD_ANSWERS,
         about=spec.about,
@@ -489,7 +494,12 @@ def _search(tables: _Tables, spec: DataSpec) -> Dataset:
     ids = tables.items.index
     questions, answers = pd.DataFrame({"query": ids[left]}), ids[right].to_numpy()
     return Dataset(
-        *(spec.name, tables.items[used], questions, answers, "items", "table"),
+        name=spec.name,
+        items=tables.items[used],
+        questions=questions,
+        target=answers,
+        kind="items",
+        modality="table",
         group=tables.group[left],
         about=spec.about,
     )
@@ -502,7 +512,12 @@ def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
     entities = connected_nodes(left, right, len(tables.items)).astype(str).astype(object)
     questions = pd.DataFrame({"row": tables.items.index})
     return Dataset(
-        *(spec.name, tables.items, questions, entities, "classification", "table"),
+        name=spec.name,
+        items=tables.items,
+        questions=questions,
+        target=entities,
+        kind="classification",
+        modality="table",
         group=entities,
         about=spec.about,
     )
