@@ -302,10 +302,10 @@ class Catalog:
         for why in left_out:
             warnings.warn(why, stacklevel=2)
         return Suite(
-            name,
-            tuple(task for named in definition["tasks"] for task in self.tasks(named)),
-            tuple(definition.get("models") or ()),
-            definition.get("description") or "",
+            name=name,
+            tasks=tuple(task for named in definition["tasks"] for task in self.tasks(named)),
+            models=tuple(definition.get("models") or ()),
+            description=definition.get("description") or "",
         )
 
     def tasks(self, name: str) -> Sequence[Task]:
@@ -326,7 +326,13 @@ class Catalog:
             if path[0] == "dataset"
         }
         folder = self.definitions.folder("tasks", name, "dataset", "path")
-        loader = DatasetLoader(called, dataset, folder, ("tasks", name, "dataset"), origins)
+        loader = DatasetLoader(
+            name=called,
+            definition=dataset,
+            folder=folder,
+            path=("tasks", name, "dataset"),
+            origins=origins,
+        )
         return _task(called, definition, loader)
 
     def table_suite(
@@ -374,7 +380,9 @@ class Catalog:
         """Return a suite of one retrieval task on the user's corpus; see the reader "corpus"."""
         name = Path(folder).absolute().name
         definition = {"path": str(folder), "reader": "corpus", "options": dict(options or {})}
-        loader = DatasetLoader(name, definition, None, (str(folder),), {})
+        loader = DatasetLoader(
+            name=name, definition=definition, folder=None, path=(str(folder),), origins={}
+        )
         return Suite(name, (_task(name, self.definitions.get("tasks", "corpus"), loader),))
 
     def dataset(self, name: str) -> Any:
@@ -383,7 +391,13 @@ class Catalog:
             origins = self.definitions.origins("datasets", name)
             folder = self.definitions.folder("datasets", name, "path")
             definition = self.definitions.get("datasets", name)
-            return DatasetLoader(name, definition, folder, ("datasets", name), origins)
+            return DatasetLoader(
+                name=name,
+                definition=definition,
+                folder=folder,
+                path=("datasets", name),
+                origins=origins,
+            )
         if name in registry.datasets:
             return registry.datasets.get(name)
         raise unknown("dataset", name, [*self.definitions.names("datasets"), *registry.datasets])
@@ -422,7 +436,9 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
     definition = {**options, "path": path, "target": target}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
-        data = DatasetLoader(table_name(file), definition, None, (str(file),), {})()
+        data = DatasetLoader(
+            name=table_name(file), definition=definition, folder=None, path=(str(file),), origins={}
+        )()
     data = data.with_drawn_by("target")  # a renamed file has the same folds
     truth: Any = data.target
     if data.kind == "classification":

@@ -178,7 +178,8 @@ def format_mistakes(mistakes: Iterable[Mistake], files: Sequence[str] = ()) -> l
 
 def mistake_at(node: Node, path: Sequence[Key], text: str, *, key: bool = False) -> Mistake:
     """Return a mistake at the line of a node's value or of its key."""
-    return Mistake(node.file.label, node.key_line if key else node.line, tuple(path), text)
+    line = node.key_line if key else node.line
+    return Mistake(file=node.file.label, line=line, path=tuple(path), text=text)
 
 
 def format_path(path: Sequence[Key]) -> str:
@@ -242,7 +243,7 @@ def read_yaml(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mista
         refused = error.args
     else:
         return (None if node is None or node.value is None else node), mistakes
-    return None, [*mistakes, Mistake(file.label, refused[0], (), refused[1])]
+    return None, [*mistakes, Mistake(file=file.label, line=refused[0], path=(), text=refused[1])]
 
 
 def resolve_scalar(text: str) -> Any:

@@ -421,9 +421,14 @@ def role_order(encoder: Any, data: Dataset, rows: np.ndarray) -> RoleOrder:
     names = dict.fromkeys([*main, *([QUERY] if len(both) else [])])
     prompts = {role: str(encoder.prompt_for(role)) if role else "" for role in names}
     if len(set(prompts.values())) == 1:
-        return RoleOrder(rows, np.full(len(rows), next(iter(names)), dtype=object), none, prompts)
+        return RoleOrder(
+            places=rows,
+            roles=np.full(len(rows), next(iter(names)), dtype=object),
+            both=none,
+            prompts=prompts,
+        )
     roles = np.concatenate([main, np.full(len(both), QUERY, dtype=object)])
-    return RoleOrder(np.concatenate([rows, both]), roles, both, prompts)
+    return RoleOrder(places=np.concatenate([rows, both]), roles=roles, both=both, prompts=prompts)
 
 
 # -- datasets -------------------------------------------------------------------------------

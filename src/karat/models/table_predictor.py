@@ -267,7 +267,11 @@ class TablePredictor(Parameterized):
         if "random_state" in estimator.get_params():
             estimator.set_params(random_state=self.random_state)
         last = MatrixPredictor(
-            estimator, kind, self.max_train_rows, self.likeliest, self.random_state
+            estimator=estimator,
+            kind=kind,
+            max_train_rows=self.max_train_rows,
+            likeliest=self.likeliest,
+            random_state=self.random_state,
         )
         return self.preparation(), last
 

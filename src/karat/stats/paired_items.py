@@ -52,9 +52,17 @@ def mcnemar(first: ArrayLike, second: ArrayLike, exact: bool | None = None) -> M
     count = left + right
     if not count or (count < EXACT if exact is None else exact):
         p = min(2 * float(scipy.special.bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
-        return McNemar(left, right, float(min(left, right)), p, True)
+        return McNemar(
+            first_only=left, second_only=right, statistic=float(min(left, right)), p=p, exact=True
+        )
     statistic = max(abs(left - right) - 1, 0) ** 2 / count
-    return McNemar(left, right, statistic, float(scipy.special.chdtrc(1, statistic)), False)
+    return McNemar(
+        first_only=left,
+        second_only=right,
+        statistic=statistic,
+        p=float(scipy.special.chdtrc(1, statistic)),
+        exact=False,
+    )
 
 
 @dataclass(frozen=True)

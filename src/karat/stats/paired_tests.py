@@ -149,7 +149,15 @@ def corrected_t(
         half = scipy.special.stdtrit(folds - 1, (1 + confidence) / 2) * error
         p = 2 * scipy.special.stdtr(folds - 1, -np.abs(t))
     same = (folds > 0) & (size == 0)
-    return Corrected(mean, error, mean - half, mean + half, t, np.where(same, 1.0, p), folds)
+    return Corrected(
+        mean=mean,
+        error=error,
+        low=mean - half,
+        high=mean + half,
+        t=t,
+        p=np.where(same, 1.0, p),
+        folds=folds,
+    )
 
 
 @dataclass(frozen=True)
@@ -295,7 +303,12 @@ def wilcoxon(differences: ArrayLike, zeros: str = "pratt") -> SignedRank:
     tasks = (~np.isnan(observed)).sum(axis=-1)
     p[tasks.ravel() == 0] = np.nan
     shape = observed.shape[:-1]
-    return SignedRank(positive.reshape(shape), negative.reshape(shape), p.reshape(shape), tasks)
+    return SignedRank(
+        positive=positive.reshape(shape),
+        negative=negative.reshape(shape),
+        p=p.reshape(shape),
+        tasks=tasks,
+    )
 
 
 def _signed_ranks(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -104,7 +104,9 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     mean, low, high = rank_intervals(task_ranks)
     with single_thread():
         p, top = step_down(task_ranks), top_set(task_ranks) & ~np.isnan(mean)
-    return Ranks(mean, low, high, letters_of(mean, p), top, task_ranks, p)
+    return Ranks(
+        mean=mean, low=low, high=high, ties=letters_of(mean, p), top=top, each=task_ranks, p=p
+    )
 
 
 def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -166,11 +168,11 @@ def rank_leads(ranks: np.ndarray, first: int) -> RankLeads:
     half = agreeing(differences.value, half, p[first])
     half[np.isnan(p[first])] = half[first] = np.nan
     return RankLeads(
-        differences.value,
-        differences.value - half,
-        differences.value + half,
-        p[first],
-        differences.tasks,
+        value=differences.value,
+        low=differences.value - half,
+        high=differences.value + half,
+        p=p[first],
+        tasks=differences.tasks,
     )
 
 

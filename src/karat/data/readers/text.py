@@ -550,7 +550,7 @@ def _one_table(path: Path, spec: DataSpec) -> _Tables:
     if not len(pairs):
         raise DataError(f'{path} has no matches: no two rows have the same "{target}".')
     items = frame[_features(frame, frame, target, spec)]
-    return _Tables(items, 0, entities.to_numpy(), pairs, same)
+    return _Tables(items=items, begin=0, group=entities.to_numpy(), pairs=pairs, taken=same)
 
 
 def _read(path: Path, spec: DataSpec, ids: list[str]) -> pd.DataFrame:
@@ -629,7 +629,9 @@ def _two_tables(folder: Path, spec: DataSpec) -> _Tables:
     columns = _features(left, right, key, spec)
     items = pd.concat([left[columns], right[columns]], ignore_index=True)
     items.index = pd.Index([f"{side}:{i}" for side, frame in frames.items() for i in frame[key]])
-    return _Tables(items, len(left), left[key].to_numpy(), pairs, pairs)
+    return _Tables(
+        items=items, begin=len(left), group=left[key].to_numpy(), pairs=pairs, taken=pairs
+    )
 
 
 def _required(spec: DataSpec, option: str) -> str:
