@@ -287,7 +287,10 @@ probes = Registry(
     "probe",
     _modules("probes", "trained similarity relations retrieval"),
 )
-readers = Registry("reader", _modules("data.readers", "table_files text graph"))
+readers = Registry(
+    "reader",
+    _modules("data.readers", "table_files text graph tabred translations record_pairs"),
+)
 query_generators = Registry("query_generator")
 #: functions that read the names and vectors of a file
 vector_formats = Registry("vector_format")
