@@ -183,9 +183,9 @@ class Catalog:
 
             short, endpoint = endpoint_model(model)
             return adapt(endpoint, name or short)
-        own, _, what = model.partition("=")
-        if what and own.strip() and name is None and not _is_file(model):
-            return self.model(what, own.strip())
+        label, _, what = model.partition("=")
+        if what and label.strip() and name is None and not _is_file(model):
+            return self.model(what, label.strip())
         if model in self.definitions.names("models", abstract=True):
             return self._defined(model, name, params or {})
         if model in registry.models:

@@ -72,11 +72,11 @@ def read_hdf5_rows(path: Path, names: Iterable[str]) -> np.ndarray:
 
 
 class _Link(NamedTuple):
-    """A link of a group: its name, and the place of its object in the file if it is a hard link."""
+    """A link of a group: its name, and the address of its object if it is a hard link."""
 
     key: str
     hard: bool
-    place: int
+    address: int
 
     @classmethod
     def of(cls, key: bytes, info: h5py.h5l.LinkInfo) -> _Link:
@@ -128,10 +128,10 @@ def _read_like_first(
     if begin is None or size != first.size * first.dtype.itemsize or not hard:
         return done
     data = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
-    if any(link.place >= len(data) for link in links):  # h5py says which
+    if any(link.address >= len(data) for link in links):  # h5py says which
         return done
     values = sliding_window_view(data, size)
-    places = np.array([link.place for link in links], dtype=np.int64)
+    places = np.array([link.address for link in links], dtype=np.int64)
     for start in range(0, len(links), HEADERS):
         part = slice(start, start + HEADERS)
         begins = _data_addresses(data, np.append(places[0], places[part]))
