@@ -57,7 +57,9 @@ class ClassTree(_Tree):
 
     criterion: str = "gini"
 
-    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> ClassTree:
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> ClassTree:
         """Grow the tree; weighted rows by scikit-learn."""
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         grown = None if sample_weight is not None else _grown(self, X, codes, len(self.classes_))
@@ -88,7 +90,9 @@ class NumberTree(_Tree):
 
     criterion: str = "squared_error"
 
-    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> NumberTree:
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> NumberTree:
         """Grow the tree; weighted rows and sums that are not exact by scikit-learn."""
         y = np.asarray(y, dtype=np.float64)
         exact = np.array_equal(y, np.rint(y)) and np.dot(y, y) * len(y) < EXACT
@@ -106,7 +110,7 @@ class NumberTree(_Tree):
         return np.asarray(self.tree_.value[leaves(self.tree_, X), 0, 0])
 
 
-def leaves(tree: Any, X: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
+def leaves(tree: Grown, X: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
     """Return the leaf of each row; ``ends`` are the leaves after pruning."""
     X = np.asarray(X, dtype=np.float32)
     ends = tree.feature < 0 if ends is None else ends
@@ -194,7 +198,7 @@ class ModelTree:
     min_samples_leaf: int = 4
     smoothing: float = 15.0
 
-    def fit(self, X: np.ndarray, y: Any) -> ModelTree:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> ModelTree:
         """Grow, model, prune and smooth."""
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         order = np.lexsort([*X.T, y])  # makes sums independent of the order of rows

@@ -72,7 +72,9 @@ class LeastSquares(Parameterized):
     With weights, and for columns that are nearly dependent, by scikit-learn.
     """
 
-    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> LeastSquares:
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> LeastSquares:
         """Fit the weights of all columns and the offset."""
         rows, target = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         center, mean = rows.mean(axis=0), target.mean()
@@ -191,7 +193,7 @@ def _kept_in_heap(values: Sequence[float], count: int) -> list[int]:
 class NearestLabels(_Nearest):
     """Labels and probabilities from one search; the first of equally frequent classes."""
 
-    def fit(self, X: np.ndarray, y: Any) -> NearestLabels:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NearestLabels:
         """Remember the rows and their classes."""
         self._remember(X)
         self.classes_, self.codes_ = np.unique(np.asarray(y), return_inverse=True)
@@ -215,7 +217,7 @@ class NearestLabels(_Nearest):
 class NearestNumbers(_Nearest):
     """The mean of the nearest train rows."""
 
-    def fit(self, X: np.ndarray, y: Any) -> NearestNumbers:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NearestNumbers:
         """Remember the rows and their targets."""
         self._remember(X)
         self.target_ = np.asarray(y)
@@ -592,7 +594,7 @@ class BestOf:
                 name = candidate["use"]
                 raise DefinitionError(f"head best-of: {name} does not use the target; remove it.")
 
-    def fit(self, X: np.ndarray, y: Any) -> BestOf:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> BestOf:
         """Select a head and fit it on all rows."""
         X, y = np.asarray(X), np.asarray(y)
         share, self.share = self.share, None
@@ -698,7 +700,9 @@ class _InnerFold:
             return estimator.predict_kernel(against_held[:, estimator.support()])
 
 
-def inner_folds(X: np.ndarray, classes: Any, folds: int, seed: int) -> list[np.ndarray]:
+def inner_folds(
+    X: np.ndarray, classes: np.ndarray | None, folds: int, seed: int
+) -> list[np.ndarray]:
     """Return which rows each fold holds out; equal rows stay together, folds are stratified.
 
     With too few rows there are fewer folds, or none.
@@ -726,7 +730,7 @@ def name_of(candidate: Mapping[str, Any]) -> str:
     return " ".join([str(candidate["use"]), *params])
 
 
-def _candidates(heads: Any) -> Iterator[dict[str, Any]]:
+def _candidates(heads: object) -> Iterator[dict[str, Any]]:
     """Yield each head with its parameters, one head per value of a list."""
     if isinstance(heads, str | Mapping) or not isinstance(heads, Sequence) or not heads:
         raise DefinitionError(
