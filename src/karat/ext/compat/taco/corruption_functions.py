@@ -180,7 +180,7 @@ def apply_rare_class_dilution(
     X_test: pd.DataFrame,
     y_test: Target,
     severity: float = 0.1,
-    minority_label: Any = None,
+    minority_label: object = None,
     rng: Rng = None,
     inplace: bool = False,
 ) -> Corrupted:

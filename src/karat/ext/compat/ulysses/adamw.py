@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -345,7 +345,12 @@ def _update_numpy(*arguments: np.ndarray, spare: np.ndarray) -> None:
     _move(state, spare, change[:, :, None], (keep1, keep2, add1 * by, add2 * by * by))
 
 
-def _move(state: Sequence[np.ndarray], spare: np.ndarray, change: Any, memory: Any) -> None:
+def _move(
+    state: Sequence[np.ndarray],
+    spare: np.ndarray,
+    change: np.ndarray | Sequence[float],
+    memory: Sequence[np.ndarray] | Sequence[float],
+) -> None:
     """Make an AdamW step whose factors of new gradients include their scale."""
     (shrink, move, small), (keep1, keep2, add1, add2) = change, memory
     weights, (first, second), gradients = state
@@ -708,7 +713,9 @@ class AdamW:
             constant = spread <= CONSTANT * np.abs(X[train]).max(axis=0)
         self.spread_ = np.where(constant, 1, spread + 1e-12).astype(np.float32)
 
-    def _scaled(self, X: np.ndarray, rows: np.ndarray, order: Any = "C") -> np.ndarray:
+    def _scaled(
+        self, X: np.ndarray, rows: np.ndarray, order: Literal["C", "F"] = "C"
+    ) -> np.ndarray:
         """Return scaled rows; without hidden layers, a column of ones for the bias is added."""
         width = X.shape[1]
         shape = len(rows), width if self.hidden_dims else width + 1
