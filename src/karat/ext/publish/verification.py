@@ -175,7 +175,7 @@ def verify(
     against: Runs = (),
     jobs: int = 3,
     seed: int | None = None,
-    model: object = None,
+    model: object | None = None,
     suite: str | Suite | None = None,
     define: Sequence[str | Path] | str | Path = (),
     data: str | Path | None = None,
