@@ -106,8 +106,8 @@ class Folds:
 
     def difference(self, rng: np.random.Generator, loss: float) -> MeanDifference:
         """Return the difference of a new model, as a gate computes it from scores."""
-        found = corrected_t(self._scores(rng) - self._scores(rng) - loss, self.ratio)
-        return MeanDifference(float(found.mean), float(found.error), max(self.folds - 1, 1))
+        tested = corrected_t(self._scores(rng) - self._scores(rng) - loss, self.ratio)
+        return MeanDifference(float(tested.mean), float(tested.error), max(self.folds - 1, 1))
 
 
 Task = Items | Folds
@@ -116,11 +116,11 @@ KINDS: dict[str, type[Task]] = {"items": Items, "trainings": Trainings, "folds":
 
 def gates(tasks: Sequence[Task], loss: float, number: int, rng: np.random.Generator) -> float:
     """Return the share of gates that fail."""
-    found = 0
+    failed = 0
     for _ in range(number):
-        each = [task.difference(rng, loss) for task in tasks]
-        found += decide(each, MARGIN).outcome == "failed"
-    return found / number
+        differences = [task.difference(rng, loss) for task in tasks]
+        failed += decide(differences, MARGIN).outcome == "failed"
+    return failed / number
 
 
 def row(name: str, shape: tuple[int, int], number: int, baselines: int) -> tuple[list[str], str]:
@@ -131,8 +131,10 @@ def row(name: str, shape: tuple[int, int], number: int, baselines: int) -> tuple
         tasks = [KINDS[name](shape[1], rng) for _ in range(shape[0])]
         rates = simulate_gates(_noises(tasks, rng), MARGIN, simulations=SIMULATIONS, seed=seed)
         stated.append(rates["failed"].to_numpy())
-        each = (gates(tasks, factor * MARGIN, number // baselines, rng) for factor in range(4))
-        observed.append(list(each))
+        rates_of_losses = (
+            gates(tasks, factor * MARGIN, number // baselines, rng) for factor in range(4)
+        )
+        observed.append(list(rates_of_losses))
     mean, seen = np.mean(stated, axis=0), np.mean(observed, axis=0)
     # without the error of the simulation
     spread = np.sqrt(np.maximum(np.var(stated, axis=0) - mean * (1 - mean) / SIMULATIONS, 0))
@@ -154,20 +156,20 @@ def _noises(tasks: Sequence[Task], rng: np.random.Generator) -> list[ItemNoise] 
 
 def stopped_after(loss: float, number: int, tasks: int = 10) -> np.ndarray:
     """Return after how many tasks runs end, because the gate fails whatever follows."""
-    rng, found = np.random.default_rng(0), np.full(number, tasks)
-    for place in range(number):
-        wealth, each = np.zeros(0), []
+    rng, ended_after = np.random.default_rng(0), np.full(number, tasks)
+    for run in range(number):
+        wealth, differences = np.zeros(0), []
         for done in range(1, tasks):
             base, new = Items(1, rng).gains(rng, 2)
             apart = np.where(rng.random(ITEMS) < loss, -1.0, new - base)
             error = float(apart.std(ddof=1)) / np.sqrt(ITEMS)
-            each.append(MeanDifference(float(apart.mean()), error, ITEMS - 1, 1 / ITEMS))
+            differences.append(MeanDifference(float(apart.mean()), error, ITEMS - 1, 1 / ITEMS))
             wealth = np.append(wealth, apart)
-            worst = min(one.p_below(-MARGIN) for one in each)
+            worst = min(one.p_below(-MARGIN) for one in differences)
             if tasks * worst < ALPHA or loss_e_process(wealth, MARGIN)[-1] >= 1 / ANYTIME:
-                found[place] = done
+                ended_after[run] = done
                 break
-    return found
+    return ended_after
 
 
 def main() -> None:

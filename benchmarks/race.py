@@ -51,35 +51,35 @@ def mean_ranks(table: np.ndarray) -> np.ndarray:
 
 def one_fold(data: Replayed, rng: np.random.Generator) -> tuple[float, np.ndarray]:
     """Return the share of jobs and the top group of one random fold of every task."""
-    tables = [each[:, [rng.integers(each.shape[1])]] for each in data.tables]
+    tables = [scores[:, [rng.integers(scores.shape[1])]] for scores in data.tables]
     jobs = data.takes.sum() / data.full_jobs
     return float(jobs), rank_models(tables, data.takes).top
 
 
 def halving(scores: np.ndarray, jobs: int) -> np.ndarray:
     """Return the model that successive halving keeps; ``scores`` are models × tasks."""
-    left = np.arange(len(scores))
-    rounds = math.ceil(math.log2(len(left)))
+    remaining = np.arange(len(scores))
+    rounds = math.ceil(math.log2(len(remaining)))
     used = 0
     for _ in range(rounds):
-        used = min(used + max(jobs // rounds // len(left), 1), scores.shape[1])
-        order = np.argsort(mean_ranks(scores[left, :used]).mean(axis=1), kind="stable")
-        left = left[order[: math.ceil(len(left) / 2)]]
-    return np.isin(np.arange(len(scores)), left)
+        used = min(used + max(jobs // rounds // len(remaining), 1), scores.shape[1])
+        order = np.argsort(mean_ranks(scores[remaining, :used]).mean(axis=1), kind="stable")
+        remaining = remaining[order[: math.ceil(len(remaining) / 2)]]
+    return np.isin(np.arange(len(scores)), remaining)
 
 
 def peeking(scores: np.ndarray) -> tuple[int, np.ndarray]:
     """Return the jobs and the models that remain if intervals are read after every task."""
-    left, jobs = np.ones(len(scores), dtype=bool), 0
+    remaining, jobs = np.ones(len(scores), dtype=bool), 0
     for used in range(1, scores.shape[1] + 1):
-        jobs += int(left.sum())
-        if used < FIRST_LOOK or left.sum() == 1:
+        jobs += int(remaining.sum())
+        if used < FIRST_LOOK or remaining.sum() == 1:
             continue
-        ranks = mean_ranks(scores[left, :used])
+        ranks = mean_ranks(scores[remaining, :used])
         apart = ranks - ranks[ranks.mean(axis=1).argmin()]
         half = t.ppf(0.975, used - 1) * apart.std(axis=1, ddof=1) / math.sqrt(used)
-        left[np.flatnonzero(left)[apart.mean(axis=1) - half > 0]] = False
-    return jobs, left
+        remaining[np.flatnonzero(remaining)[apart.mean(axis=1) - half > 0]] = False
+    return jobs, remaining
 
 
 # -- MulTaBench -----------------------------------------------------------------------------
@@ -100,21 +100,21 @@ def multabench(folder: Path | None, orders: int) -> None:
         f"{'best kept':>9} {'top kept':>8} {'same top':>8}"
     )
     settings = [("best", 0.95, 1), ("best", 0.95, 2), ("best", 0.95, 6), ("best", 0.8, 1)]
-    found = [
+    replays = [
         replay_race(table, goal=goal, confidence=confidence, folds_per_task=folds, orders=orders)
         for goal, confidence, folds in (*settings, ("top-3", 0.95, 1), ("order", 0.95, 1))
     ]
-    for each in found:
-        show(each)
-    naive(Replayed(table), orders, float(found[0].orders["jobs"].mean()))
+    for replayed in replays:
+        show(replayed)
+    naive(Replayed(table), orders, float(replays[0].orders["jobs"].mean()))
 
 
-def show(found: karat.RaceReplay) -> None:
+def show(replayed: karat.RaceReplay) -> None:
     """Print a row of a replay."""
-    o = found.orders
+    o = replayed.orders
     print(
-        f"{found.goal:<8} {found.confidence:>10} {found.folds_per_task:>5} "
-        f"{found.decided:>7.1%} {o['jobs'].mean():>7.1%} {1 / o['jobs'].mean():>6.1f} "
+        f"{replayed.goal:<8} {replayed.confidence:>10} {replayed.folds_per_task:>5} "
+        f"{replayed.decided:>7.1%} {o['jobs'].mean():>7.1%} {1 / o['jobs'].mean():>6.1f} "
         f"{o['remain'].mean():>6.2f} "
         f"{o['best_kept'].mean():>9.1%} {o['top_kept'].mean():>8.1%} "
         f"{o['same_top'].mean():>8.1%}"
@@ -153,14 +153,14 @@ def amlb(folder: Path | None, orders: int) -> None:
     if folder is None or not (folder / "results_small-8c1h.csv").is_file():
         print("skipped: no results of the AutoML Benchmark; name the folder with its files.")
         return
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as imported:
         halves = {
-            name: read_amlb(folder, names, Path(place, name)) for name, names in HALVES.items()
+            name: read_amlb(folder, names, Path(imported, name)) for name, names in HALVES.items()
         }
         first, second = halves.values()
         grid = [replay(first, 0.95, folds, orders) for folds in (1, 2, 3, 5, 10)]
-        fit = [each for each in grid if 1 / each.orders["jobs"].mean() >= 2]
-        chosen = max(fit, key=lambda each: each.orders["same_top"].mean()).folds_per_task
+        fit = [replayed for replayed in grid if 1 / replayed.orders["jobs"].mean() >= 2]
+        chosen = max(fit, key=lambda replayed: replayed.orders["same_top"].mean()).folds_per_task
         print("half      confidence folds decided    jobs  fewer remain best top same top")
         for name, runs in halves.items():
             for confidence, folds in (
@@ -189,19 +189,22 @@ def replay(runs: list[karat.Run], confidence: float, folds: int, orders: int) ->
     )
 
 
-def read_amlb(folder: Path, names: tuple[str, ...], place: Path) -> list[karat.Run]:
+def read_amlb(folder: Path, names: tuple[str, ...], output: Path) -> list[karat.Run]:
     """Return the imported runs of files, without the constant predictor."""
     files = [folder / f"results_{name}{end}.csv" for name in names for end in ("", "_ref")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        runs = karat.import_results(files, place, system="amlb").runs
+        runs = karat.import_results(files, output, system="amlb").runs
     return [run for run in runs if not run.model.startswith("constant")]
 
 
 def halves_agree(data: Replayed, orders: int) -> tuple[float, float]:
     """Return how often two halves of the folds of all tasks agree on the best and the top group."""
-    several = [place for place, each in enumerate(data.tables) if each.shape[1] > 1]
-    tables, takes = [data.tables[place] for place in several], data.takes[:, several]
+    several = [index for index, each in enumerate(data.tables) if each.shape[1] > 1]
+    tables, takes = (
+        [data.tables[index] for index in several],
+        data.takes[:, several],
+    )
     found = []
     for number in range(orders):
         rng = np.random.default_rng([2, number])
