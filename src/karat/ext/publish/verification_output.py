@@ -37,7 +37,11 @@ def show_verifications(verifications: Sequence[Verification], shape: str | None 
             reasons = [plain(f"{reason.check}: {reason}") for reason in verification.reasons]
             table = verification_table(verification, name)
             show_result(
-                table, [plain(verification.sentence), *reasons], shape, None, verification.checks
+                table,
+                lines=[plain(verification.sentence), *reasons],
+                shape=shape,
+                whole=None,
+                rows=verification.checks,
             )
 
 
@@ -46,7 +50,14 @@ def verification_table(verification: Verification, caption: str) -> Table:
     rows = verification.checks
     columns = [text_column(name, rows[name], right=False) for name in ("outcome", "detail")]
     first = text_column("check", rows["check"], right=False)
-    return Table([], first, columns, [0], caption, list(map(plain, verification.notes)))
+    return Table(
+        groups=[],
+        model=first,
+        columns=columns,
+        starts=[0],
+        caption=caption,
+        notes=list(map(plain, verification.notes)),
+    )
 
 
 def verification_markdown(verification: Verification, title: str) -> str:

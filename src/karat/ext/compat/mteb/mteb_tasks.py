@@ -312,7 +312,13 @@ class Encoder:
         role = str(getattr(prompt_type, "value", None) or task_metadata.type)
         rows = pd.DataFrame({"text": texts.index})
         data = Dataset(
-            "texts", texts, rows, np.zeros(len(texts)), "regression", "text", roles=(role,)
+            name="texts",
+            items=texts,
+            questions=rows,
+            target=np.zeros(len(texts)),
+            kind="regression",
+            modality="text",
+            roles=(role,),
         )
         vectors = embed(self.encoder, data, self.model.name).of(data, "text")
         unknown = np.isnan(vectors[:, 0])

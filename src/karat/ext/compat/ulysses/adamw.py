@@ -73,7 +73,13 @@ def repetitions(repeats: int, folds: int, master: int = MASTER) -> Iterator[Repe
         weights, orders = draws.randint(0, _TOP, size=(2, folds)).tolist()
         draws.random_sample()  # in the original, the delay of a progress bar
         sampler = np.random.RandomState(undersample)
-        yield Repetition(sampler, int(cut), tuple(weights), tuple(orders), draws)
+        yield Repetition(
+            undersample=sampler,
+            cut=int(cut),
+            weights=tuple(weights),
+            orders=tuple(orders),
+            draws=draws,
+        )
 
 
 def shuffles(size: int, times: int) -> Iterator[np.ndarray]:
@@ -843,7 +849,11 @@ class _Training:
         self.wanted = targets(self.train_codes, len(head.classes_))
         self.held_wanted = targets(self.codes, len(head.classes_))
         self.recipe = Recipe(
-            head.batch_size, head.weight_decay, head.clip, head.warm_up, head.warm_up_start
+            batch_size=head.batch_size,
+            weight_decay=head.weight_decay,
+            clip=head.clip,
+            warm_up=head.warm_up,
+            warm_up_start=head.warm_up_start,
         )
 
     def select(self) -> tuple[Rates, int]:
