@@ -75,18 +75,18 @@ def run(command: list[str], case: Case, scratch: str) -> Measured:
 def environment(name: str, recipe: Recipe, folder: Path) -> Path:
     """Return the interpreter of an original's virtual environment, made if it does not exist."""
     wanted = "\n".join((*recipe.requirements, *recipe.no_deps))
-    place = folder / f"{name}-{hashlib.sha256(wanted.encode()).hexdigest()[:10]}"
-    python = place / "bin" / "python"
-    if not (place / "ready").exists():
-        shutil.rmtree(place, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    home = folder / f"{name}-{hashlib.sha256(wanted.encode()).hexdigest()[:10]}"
+    python = home / "bin" / "python"
+    if not (home / "ready").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, *recipe.requirements], check=True)
         if recipe.no_deps:
             subprocess.run([*pip, "--no-deps", *recipe.no_deps], check=True)
         if recipe.python2_package:
             convert(python, recipe.python2_package)
-        (place / "ready").touch()
+        (home / "ready").touch()
     return python
 
 
@@ -167,8 +167,10 @@ def write_page(rows: list[str]) -> None:
     before, rest = text.split(BEGIN)
     old, after = rest.split(END)
     new = {row.split("|")[1]: row for row in rows}
-    kept = {row.split("|")[1]: row for row in old.strip().splitlines()[2:]}
-    PAGE.write_text("".join((before, BEGIN, "\n", table({**kept, **new}.values()), END, after)))
+    earlier_rows = {row.split("|")[1]: row for row in old.strip().splitlines()[2:]}
+    PAGE.write_text(
+        "".join((before, BEGIN, "\n", table({**earlier_rows, **new}.values()), END, after))
+    )
 
 
 def table(rows: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -378,7 +378,9 @@ def _send(runs: Sequence[Run], tracker: str | None) -> int:
     return 0
 
 
-def run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
+def run_until_stopped(
+    context: click.Context, execute: Callable[[], Any], resume: str
+) -> tuple[Any, str]:
     """Return the runs and a message about postponed jobs; exit if the run was interrupted."""
     from karat.execution.session import Stopped
 

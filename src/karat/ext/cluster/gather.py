@@ -376,7 +376,12 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
         for model in plan.models:
             name = _key(model["about"])
             merge = _Merge(
-                plan, model, draft, sources.get(name, []), before.get(name, []), gathering
+                plan=plan,
+                model=model,
+                draft=draft,
+                sources=sources.get(name, []),
+                before=before.get(name, []),
+                report=gathering,
             )
             gathering.runs.append(merge.write())
             failed += merge.failed

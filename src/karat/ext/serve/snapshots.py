@@ -378,7 +378,13 @@ class FolderWatcher:
         self._stamps = stamps
         versions = repr([[(name, run.version) for name, run in runs.items()], left_out])
         version, state = (_text_hash(text) for text in (versions, versions + repr(active)))
-        return Snapshot(runs, left_out, version, count_job_states(runs), state)
+        return Snapshot(
+            runs=runs,
+            left_out=left_out,
+            version=version,
+            progress=count_job_states(runs),
+            state=state,
+        )
 
     def _load(self, folder: Path, same: bool) -> ServedRun:
         run = self._snapshot.runs.get(folder.name)
