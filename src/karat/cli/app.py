@@ -303,7 +303,6 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite, run_suite, without_broken_files
-    from karat.execution.resuming import RETRY_FAILED
     from karat.execution.runner import choose_progress
     from karat.reporting import terminal
 
@@ -312,8 +311,6 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     context.with_resource(shown_downloads(not quiet))
     progress = choose_progress(quiet, given.pop("verbose"))
     named = given["models"]
-    if given.pop("retry_failed"):
-        given["resume"] = RETRY_FAILED
     given["command"] = given_words(context, NOT_REPEATED)
     models, tasks, catalog, options = resolve_session(suite, given)
     resume = resume_command()
@@ -460,7 +457,10 @@ def resolve(suite: str, given: dict[str, Any]) -> Any:
     from karat.config.catalog import Catalog, change_models, change_tasks, parse
     from karat.execution.evaluation import change_metrics, find_models_and_suite, make_options
     from karat.execution.resources import restored_folder
+    from karat.execution.resuming import RETRY_FAILED
 
+    if given.pop("retry_failed", False):
+        given["resume"] = RETRY_FAILED
     with restored_folder():
         catalog = Catalog(given.pop("define"))
     folder = given.pop("data_dir")

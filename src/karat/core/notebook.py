@@ -34,7 +34,7 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-class Output:
+class NotebookOutput:
     """An output of a notebook cell; ``show`` writes it, and later replaces it."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ from karat.core.dataset import QUERY
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, temporary_folder
 from karat.core.formatting import count, duration, money
-from karat.core.notebook import Output, in_notebook
+from karat.core.notebook import NotebookOutput, in_notebook
 from karat.core.registry import engines
 from karat.core.replicates import replicate_fact, replicate_name
 from karat.core.task import Suite, Task
@@ -312,7 +312,7 @@ class NotebookProgress(LineProgress):
 
     def __init__(self, verbose: bool = False) -> None:
         super().__init__(verbose)
-        self.output = Output()
+        self.output = NotebookOutput()
         self.lines: list[str] = []
         self.job = ""
         self.drawn = -math.inf
