@@ -23,6 +23,7 @@ from karat.models.tabular_encoders import (
     ForestLeaves,
     ForestScores,
     HashedTable,
+    MedianImputer,
     MinHashes,
     MinHashTable,
     OneHotPca,
@@ -771,3 +772,16 @@ def test_identity_of_out_of_fold_depends_on_the_wrapped_encoder():
         object_identity(OutOfFold(Mean())),
     }
     assert len(others | set(same)) == 6
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("rows", [1, 2, 9, 50])
+def test_medians_are_those_of_scikit_learns_imputer(missing, rows):
+    rng = np.random.default_rng(rows)
+    numbers = rng.normal(size=(rows, 4)).round(1) * 10.0 ** np.arange(-3, 5, 2)
+    numbers[rng.random(numbers.shape) < missing] = np.nan
+    theirs = SimpleImputer(strategy="median", keep_empty_features=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = MedianImputer().fit_transform(numbers)
+    assert found.tolist() == theirs.fit_transform(numbers).tolist()

@@ -360,9 +360,30 @@ def scaled(transformer: Any) -> Any:
 
 def scaled_numbers() -> Any:
     """Return a transformer that imputes the median and scales."""
-    from sklearn.impute import SimpleImputer
+    return scaled(MedianImputer())
 
-    return scaled(SimpleImputer(strategy="median", keep_empty_features=True))
+
+class MedianImputer(FittedEncoder):
+    """Replace NaN by the median of its column, 0 if it has none, as scikit-learn's imputer does.
+
+    That one masks arrays, which takes seven times as long.
+
+    >>> MedianImputer().fit_transform(np.array([[1.0, np.nan], [np.nan, np.nan], [4.0, np.nan]]))
+    array([[1. , 0. ],
+           [2.5, 0. ],
+           [4. , 0. ]])
+    """
+
+    def fit(self, numbers: np.ndarray, y: Any = None) -> MedianImputer:
+        """Learn the medians."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+            self.medians_ = np.nan_to_num(np.nanmedian(numbers, axis=0))
+        return self
+
+    def transform(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the numbers without NaN."""
+        return np.where(np.isnan(numbers), self.medians_, numbers)
 
 
 def _floats(table: pd.DataFrame) -> np.ndarray:
