@@ -36,6 +36,7 @@ from datetime import date
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from recipe import Case, Recipe
 
@@ -119,7 +120,7 @@ def environment(name: str, recipe: Recipe, folder: Path) -> Path:
 def karat_environment(names: Sequence[str], folder: Path) -> Path:
     """Return the interpreter of an environment with this clone and the extras of some recipes."""
     extras = sorted({extra for name in names for extra in extras_of(name)})
-    wanted = f"{ROOT}[{','.join(extras)}]"
+    wanted = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
     place = folder / f"karat-{hashlib.sha256(wanted.encode()).hexdigest()[:10]}"
     if not (place / "ready").exists():
         # the usual build of torch needs gigabytes of libraries for graphics cards
@@ -130,11 +131,17 @@ def karat_environment(names: Sequence[str], folder: Path) -> Path:
 
 
 def extras_of(name: str) -> tuple[str, ...]:
-    """Return the extras of Karat in a recipe, without importing what it needs."""
+    """Return the extras of Karat that a recipe needs."""
+    return tuple(_fact(name, "extras", ()))
+
+
+def _fact(name: str, fact: str, default: Any) -> Any:
+    """Return an argument of a recipe without importing it, which may need what is not installed."""
     for node in ast.walk(ast.parse((RECIPES / f"{name}.py").read_text())):
-        if isinstance(node, ast.keyword) and node.arg == "extras":
-            return tuple(ast.literal_eval(node.value))
-    return ()
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Recipe":
+            given = {keyword.arg: keyword.value for keyword in node.keywords}
+            return ast.literal_eval(given[fact]) if fact in given else default
+    return default
 
 
 def cloned(name: str, source: str, folder: Path) -> Path:
@@ -271,6 +278,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--write", action="store_true", help="Write each row to the docs.")
     options = parser.parse_args()
     options.recipes = options.recipes or names
+    if options.quick:
+        options.recipes = [name for name in options.recipes if _fact(name, "quick", False)]
     options.folder = options.folder.resolve()
     options.folder.mkdir(exist_ok=True)
     options.rounds = 1 if options.quick else options.rounds

@@ -42,6 +42,7 @@ class Recipe:
     ``prepare`` writes the input files of the cases into a folder, once, and
     returns the cases. ``extras`` are the extras of Karat that the cases need. ``python2_package``
     is an installed package that ``fissix``, one of the requirements, converts to Python 3.
+    ``quick`` says that some of its cases are.
     """
 
     title: str
@@ -51,3 +52,4 @@ class Recipe:
     no_deps: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     python2_package: str | None = None
+    quick: bool = False

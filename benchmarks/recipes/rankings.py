@@ -46,4 +46,5 @@ RECIPE = Recipe(
     title="Rankings",
     requirements=("pytrec-eval-terrier==0.5.11", "ir-measures==0.4.3", "ranx==0.3.21"),
     prepare=prepare,
+    quick=True,
 )

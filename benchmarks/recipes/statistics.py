@@ -97,4 +97,5 @@ RECIPE = Recipe(
     title="Statistics",
     requirements=("scikit-posthocs==0.17.1", "autorank==1.3.0", "bencheval==0.1.0"),
     prepare=prepare,
+    quick=True,
 )

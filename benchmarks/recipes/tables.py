@@ -98,4 +98,5 @@ RECIPE = Recipe(
     title="scikit-learn script",
     requirements=("scikit-learn==1.9.1", "pandas==3.1.1", "pyarrow==26.0.1"),
     prepare=prepare,
+    quick=True,
 )
