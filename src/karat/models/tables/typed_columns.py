@@ -13,6 +13,7 @@ from karat.models.model import (
     FittedEncoder,
     Target,
 )
+from karat.models.tables.median_imputer import MedianImputer
 
 #: numbers are clipped to this, so that sums of squares are finite
 LARGEST = 1e100
@@ -123,9 +124,7 @@ def scaled(transformer: object) -> Any:
 
 def scaled_numbers() -> Any:
     """Return a transformer that imputes the median and scales."""
-    from sklearn.impute import SimpleImputer
-
-    return scaled(SimpleImputer(strategy="median", keep_empty_features=True))
+    return scaled(MedianImputer())
 
 
 def _floats(table: pd.DataFrame) -> np.ndarray:
