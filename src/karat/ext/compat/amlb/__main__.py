@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit code: 0 success, 1 some jobs failed, 2 invalid arguments.",
     )
     add = made.add_argument
-    add("framework", help="A model or framework (case-insensitive); NAME:TAG is in frameworks_TAG.yaml.")
+    add("framework", help="A model, in any case; NAME:TAG is in frameworks_TAG.yaml.")
     add("benchmark", nargs="?", default="test", help="A suite, a YAML file, openml/s/N, openml/t/N")
     add("constraint", nargs="?", default="test", help="A constraint: karat list constraints.")
     add("-m", "--mode", default="local", choices=["local", *ELSEWHERE], help="Must be local.")
