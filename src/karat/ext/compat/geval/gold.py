@@ -683,8 +683,12 @@ def _stateless(task: str, params: Parameters, count: int) -> list[Setup]:
 def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]:
     options: dict[str, Any] = {"probe": setup.probe, "metrics": tuple(METRICS[task])}
     if task in ("Classification", "Regression"):
-        use = "geval" if params.protocol == "legacy" else "kfold"
-        return {**options, "split": {"use": use, "folds": 10, "repeats": setup.repeats}}
+        legacy = params.protocol == "legacy"
+        use = "geval" if legacy else "kfold"
+        split: dict[str, Any] = {"use": use, "folds": 10, "repeats": setup.repeats}
+        if legacy and task == "Classification" and params.svm_gamma == "auto":
+            split["each_class"] = True  # scikit-learn 0.22 changed the folds, too
+        return {**options, "split": split}
     options["split"] = "all"
     if task == "DocumentSimilarity":
         return options

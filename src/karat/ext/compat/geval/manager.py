@@ -125,7 +125,8 @@ class FrameworkManager:
         ``datasets`` are the gold standards to evaluate; those that cannot be read are left out
         with a warning. ``missing_related`` ranks related entities without a vector last: "tied",
         or in a "random" order, as GEval's document defines it. ``svm_gamma`` is "scale", or "auto"
-        as in the results that GEval recorded with scikit-learn before 0.22.
+        as in the results that GEval recorded with scikit-learn before 0.22, whose folds the legacy
+        protocol then uses for classes.
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
         returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
         task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
