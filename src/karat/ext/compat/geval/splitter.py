@@ -28,7 +28,9 @@ def geval_folds(
     """Reproduce the folds of GEval: rows shuffled repeatedly, each order cut into folds.
 
     With ``each_class`` every class is cut on its own, so that the first folds are larger: the
-    stratified folds of scikit-learn before 0.22, with which GEval recorded its results. Questions about one item may be in both train and test, as in GEval: use it only to reproduce
+    stratified folds of scikit-learn before 0.22, with which GEval recorded its results.
+
+    Questions about one item may be in both train and test, as in GEval: use it only to reproduce
     its numbers. The folds do not depend on the seed of the run.
     """
     check_split_number("geval: folds", folds, 2)
