@@ -43,9 +43,25 @@ from karat.results.tables import (
 
 #: the columns of current files
 NEW = (
-    *("id", "task", "framework", "constraint", "fold", "type", "result", "metric", "mode"),
-    *("version", "params", "app_version", "utc", "duration", "training_duration"),
-    *("predict_duration", "models_count", "seed", "info"),
+    "id",
+    "task",
+    "framework",
+    "constraint",
+    "fold",
+    "type",
+    "result",
+    "metric",
+    "mode",
+    "version",
+    "params",
+    "app_version",
+    "utc",
+    "duration",
+    "training_duration",
+    "predict_duration",
+    "models_count",
+    "seed",
+    "info",
 )
 #: prefix of the columns of inference times
 TIMED = "infer_batch_size_df_"

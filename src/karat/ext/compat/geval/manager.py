@@ -62,8 +62,13 @@ from karat.results.run import Run
 
 #: metrics printed for each gold standard
 MAIN = {
-    *("accuracy", "accuracy_over_all", "root_mean_squared_error", "v_measure_score"),
-    *("harmonic_mean", "kendalltau_correlation", "kendalltau_correlation_penalised"),
+    "accuracy",
+    "accuracy_over_all",
+    "root_mean_squared_error",
+    "v_measure_score",
+    "harmonic_mean",
+    "kendalltau_correlation",
+    "kendalltau_correlation_penalised",
 }
 NOTES = {
     "legacy": (
