@@ -78,7 +78,7 @@ def test_published_scores_to_the_third_digit(encoder, key, tmp_path):
         assert ours == pytest.approx(published, abs=half), (name, ours)
 
 
-#: the accuracies of the first three repeats that GEval recorded in 2019, with scikit-learn before 0.22
+#: the accuracies that GEval recorded of the first three repeats, with scikit-learn before 0.22
 RECORDED = {
     "NB": [0.777523353839143, 0.787400318979266, 0.779334700387332],
     "KNN K=3": [0.718591934381408, 0.740817953975849, 0.749020277967646],
