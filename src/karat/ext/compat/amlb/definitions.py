@@ -757,10 +757,9 @@ def files_of(folder: Path, benchmark: str, tag: str = "") -> list[Path]:
         raise DefinitionError(f"-u: folder not found: {folder}.")
     folder = folder.absolute()
     config = read_config(folder / "config.yaml")
-    frameworks = [folder / "frameworks.yaml"]
-    frameworks += _named(config, "frameworks", "definition_file", folder)
-    files = [tagged_file(file, tag) for file in frameworks]
-    files += [folder / "constraints.yaml"]
+    frameworks = _named(config, "frameworks", "definition_file", folder)
+    files = [tagged_file(folder / "frameworks.yaml", tag), folder / "constraints.yaml"]
+    files += [tagged_file(file, tag) for file in frameworks]
     files += _named(config, "benchmarks", "constraints_file", folder)
     folders = [folder / "benchmarks", *_named(config, "benchmarks", "definition_dir", folder)]
     files += [place / f"{benchmark}.yaml" for place in folders]
