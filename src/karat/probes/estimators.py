@@ -685,13 +685,13 @@ class _InnerFold:
         return self._predictions[name]
 
     def _predicted(self, estimator: Any) -> np.ndarray:
-        from karat.models.predictors import Kernel, RbfMachine
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit of the selected head repeats its own
-            if not isinstance(estimator, RbfMachine):
+            if not hasattr(estimator, "fit_kernel"):
                 estimator.fit(self.X, self.y)
                 return np.asarray(estimator.predict(self.held))
+            from karat.models.predictors import Kernel  # it imports scikit-learn
+
             if estimator.gamma not in self._kernels:
                 kernel = Kernel(self.X, estimator.gamma)
                 self._kernels[estimator.gamma] = kernel, kernel.against(self.held)
@@ -707,8 +707,6 @@ def inner_folds(
 
     With too few rows there are fewer folds, or none.
     """
-    from sklearn.model_selection import KFold, StratifiedKFold
-
     _, first, inverse = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)
     distinct = np.sort(first)  # the first of each set of equal rows represents all of them
     group_number = np.searchsorted(distinct, first)[inverse.ravel()]
@@ -717,10 +715,16 @@ def inner_folds(
     folds = min(folds, int(most))
     if folds < 2:
         return []
-    chosen = KFold if labels is None else StratifiedKFold
+    if labels is None:  # as scikit-learn's KFold, without importing it
+        shuffled = np.arange(len(distinct))
+        np.random.RandomState(seed).shuffle(shuffled)
+        return [np.isin(group_number, test) for test in np.array_split(shuffled, folds)]
+    from sklearn.model_selection import StratifiedKFold
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class may have fewer members than there are folds
-        splits = list(chosen(folds, shuffle=True, random_state=seed).split(distinct, labels))
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        splits = list(splitter.split(distinct, labels))
     return [np.isin(group_number, test) for _, test in splits]
 
 

@@ -21,6 +21,7 @@ from karat.core.registry import build, composer, composers, heads, probe
 from karat.errors import ContractError, DefinitionError
 from karat.models.model import fit_weighted
 from karat.probes.estimators import ignores_target
+from karat.probes.scaling import Scaler
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -437,11 +438,9 @@ class Trained:
     def _scaled(self, X: np.ndarray, *, fit: bool) -> np.ndarray:
         if self.scale == "plain":
             return X
-        from sklearn.preprocessing import StandardScaler
-
         if fit:
-            self.scaler_ = StandardScaler().fit(X)
-        return np.asarray(self.scaler_.transform(X))
+            self.scaler_ = Scaler(X)
+        return self.scaler_.scaled(X)
 
     def _shared(self, name: str, make: Callable[[], Any]) -> Any:
         """Return an object that depends on the train rows and its name only."""
