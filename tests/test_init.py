@@ -7,6 +7,7 @@ import typing
 from importlib.metadata import version
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import karat
@@ -46,7 +47,7 @@ def test_every_public_name_resolves_and_is_documented(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_of_a_public_name_is_typed_and_documented(name):
     value = getattr(karat, name)
-    if inspect.isclass(value) and issubclass(value, Exception | karat.Leaderboard):
+    if inspect.isclass(value) and issubclass(value, Exception | pd.DataFrame):
         return  # the constructors of Python and pandas
     documented = set()
     for line in inspect.getdoc(value).splitlines():

@@ -36,6 +36,7 @@ _ALSO = {
     "analysis.comparison": "Comparison Overall",
     "analysis.history": "History compare_to_history",
     "analysis.items": "ItemComparison compare_items",
+    "analysis.next_task": "NextTask",
     "analysis.robustness": "Robustness",
     "analysis.slices": "SliceComparison compare_slices",
     "core.extension": "Command Extension",

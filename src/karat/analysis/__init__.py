@@ -10,6 +10,7 @@ _MODULES = {
     "items": "ItemComparison compare_items",
     "leaderboard": "pareto",
     "next_task": "NextTask",
+    "robustness": "Robustness",
     "slices": "SliceComparison compare_slices",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

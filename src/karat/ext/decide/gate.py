@@ -134,8 +134,8 @@ def simulate_gates(
     rows = []
     for factor in LOSSES:
         drawn = [task.draw(rng, factor * margin, simulations) for task in tasks]
-        found = Counter(decide(each, margin).outcome for each in zip(*drawn, strict=True))
-        shares = {name.replace(" ", "_"): found[name] / simulations for name in OUTCOMES}
+        outcomes = Counter(decide(sample, margin).outcome for sample in zip(*drawn, strict=True))
+        shares = {name.replace(" ", "_"): outcomes[name] / simulations for name in OUTCOMES}
         rows.append({"loss": factor * margin, **shares})
     return pd.DataFrame(rows)
 
@@ -204,12 +204,12 @@ class GateRates(Result):
         if not path.is_file():
             return None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            rates = pd.DataFrame(found["rates"])[["loss", "passed", "failed", "cannot_tell"]]
-            tasks = tuple(found["tasks"]), tuple(found["on_items"])
-            facts = float(found["margin"]), str(found["noise"]), rates
-            simulations, fits = int(found["simulations"]), dict(found.get("fits", {}))
-            return cls(*facts, *tasks, simulations, found.get("cluster"), fits)
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            rates = pd.DataFrame(stored["rates"])[["loss", "passed", "failed", "cannot_tell"]]
+            tasks = tuple(stored["tasks"]), tuple(stored["on_items"])
+            facts = float(stored["margin"]), str(stored["noise"]), rates
+            simulations, fits = int(stored["simulations"]), dict(stored.get("fits", {}))
+            return cls(*facts, *tasks, simulations, stored.get("cluster"), fits)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
@@ -263,11 +263,11 @@ def calibrate_gate(
         check_cluster_column(cluster, [(name, run, name) for name in names for run in runs])
     measured = [_TaskNoise.of(sides, name, cluster or "") for name in names]
     noises = _all_noises(measured)
-    found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
+    rates = simulate_gates(noises, margin, simulations=simulations, seed=seed)
     noise = _noise_text(runs, measured, noises)
-    on_items = tuple(each.task for each in measured if each.gains is not None)
-    fits = {each.task: each.design.name for each in measured}
-    return GateRates(margin, noise, found, tuple(names), on_items, simulations, cluster, fits)
+    on_items = tuple(task_noise.task for task_noise in measured if task_noise.gains is not None)
+    fits = {task_noise.task: task_noise.design.name for task_noise in measured}
+    return GateRates(margin, noise, rates, tuple(names), on_items, simulations, cluster, fits)
 
 
 @dataclass(frozen=True)
@@ -285,13 +285,13 @@ class _TaskNoise:
 
     @classmethod
     def of(cls, sides: Sequence[Side], task: str, cluster: str) -> _TaskNoise:
-        own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
-        metric, design = str(own[0].tasks[task]["metrics"][0]), _fit_design(own, task)
+        with_task = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
+        metric, design = str(with_task[0].tasks[task]["metrics"][0]), _fit_design(with_task, task)
         try:
-            gains, clustered = _gains(own, task, metric, cluster)
-            return cls(task, design, gains, _units(own[0], task, metric, clustered))
+            gains, clustered = _gains(with_task, task, metric, cluster)
+            return cls(task, design, gains, _units(with_task[0], task, metric, clustered))
         except (KaratError, ValueError, KeyError, TypeError):
-            return cls(task, design, folds=_fold_noise(own, task, metric, design))
+            return cls(task, design, folds=_fold_noise(with_task, task, metric, design))
 
     @property
     def disagreement(self) -> float:
@@ -302,10 +302,10 @@ class _TaskNoise:
 
 
 def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
-    known = [each for each in measured if each.gains is not None]
-    gains = [each.gains for each in known if each.gains is not None]
-    noises = iter(item_noises(gains, [e.units for e in known], [e.design for e in known]))
-    return [each.folds or next(noises) for each in measured]
+    on_items = [task_noise for task_noise in measured if task_noise.gains is not None]
+    gains = [task_noise.gains for task_noise in on_items if task_noise.gains is not None]
+    noises = iter(item_noises(gains, [e.units for e in on_items], [e.design for e in on_items]))
+    return [task_noise.folds or next(noises) for task_noise in measured]
 
 
 def _fit_design(sides: Sequence[Side], task: str) -> FitDesign:
@@ -314,7 +314,7 @@ def _fit_design(sides: Sequence[Side], task: str) -> FitDesign:
     repeats = fold_repeats(newest, task)
     of_repeats = Counter(repeats[fold] for fold, _ in answered)
     folds = of_repeats[min(of_repeats)]
-    train, test = zip(*(each.sizes for each in answered.values()), strict=True)
+    train, test = zip(*(fit.sizes for fit in answered.values()), strict=True)
     ratio = fold_ratio(train, test, folds)
     seeds = {replicate_of(side.run.about) for side in sides if side.seed == newest.seed}
     return FitDesign(len(of_repeats), folds, len(seeds), 0.0 if math.isnan(ratio) else ratio)
@@ -327,12 +327,20 @@ def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any
         return f"one run, {unrelated}; runs with other seeds would show how much trainings differ"
     seeds = ", ".join(dict.fromkeys(str(run.about.get("seed")) for run in runs))
     text = f"{len(runs)} runs of the baseline (seeds {seeds})"
-    shares = [each.disagreement for each in measured if not math.isnan(each.disagreement)]
+    shares = [
+        task_noise.disagreement
+        for task_noise in measured
+        if not math.isnan(task_noise.disagreement)
+    ]
     if shares:
         text += f", which disagree on {short_percent(float(np.mean(shares)))} of the items"
     if any(getattr(noise, "retraining", 0.0) for noise in noises):
         text += " and vary by more than the items explain"
-    alone = [each.task for each in measured if each.gains is not None and len(each.gains) == 1]
+    alone = [
+        task_noise.task
+        for task_noise in measured
+        if task_noise.gains is not None and len(task_noise.gains) == 1
+    ]
     return text + (f"; of {', '.join(alone)} one run, {unrelated}" if alone else "")
 
 
@@ -347,38 +355,40 @@ def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple
     keys = [_all_keys(folds) for folds in read]
     by_group = get_metric(metric).by_group
     clusters = item_clusters(sides[0].run, task, read[0], cluster, by_group)
-    matched = all(own is not None and own == keys[0] for own in keys)
+    matched = all(task_keys is not None and task_keys == keys[0] for task_keys in keys)
     if MTEB.get(metric, metric) not in GAINS or clusters:  # values of blocks or groups of items
         gains = [
             contributions(metric, folds, clusters) for folds in (read if matched else read[:1])
         ]
         return np.array(gains)[:, None], count_clusters(clusters) if clusters else 0
-    if any(own is None or len({*own}) < len(own) for own in keys):
+    if any(task_keys is None or len({*task_keys}) < len(task_keys) for task_keys in keys):
         return contributions(metric, read[0])[None, None], 0
     repeats = [_repeated_gains(side, task, metric) for side in sides]
     number = min(map(len, repeats))
-    each = pd.concat([own for run in repeats for own in run[:number]], axis=1, join="inner")
-    return each.to_numpy().T.reshape(len(sides), number, -1), 0
+    series = pd.concat(
+        [task_keys for run in repeats for task_keys in run[:number]], axis=1, join="inner"
+    )
+    return series.to_numpy().T.reshape(len(sides), number, -1), 0
 
 
 def _repeated_gains(side: Side, task: str, metric: str) -> list[pd.Series]:
     """Return what each item adds to the score by its key, of repeats that test the same items."""
-    found: list[pd.Series] = []
+    repeats: list[pd.Series] = []
     for folds in read_repeats(side, task):
         gains = contributions(metric, list(folds.values()))
-        own = pd.Series(gains, index=_all_keys(list(folds.values())) or [])
-        if found and not found[0].index.sort_values().equals(own.index.sort_values()):
+        item_gains = pd.Series(gains, index=_all_keys(list(folds.values())) or [])
+        if repeats and not repeats[0].index.sort_values().equals(item_gains.index.sort_values()):
             break
-        found.append(own)
-    return found
+        repeats.append(item_gains)
+    return repeats
 
 
 def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
     """Return the keys of the items of all folds; None if they were not stored."""
     keys = [fold.key for fold in folds]
-    if any(own is None for own in keys):
+    if any(task_keys is None for task_keys in keys):
         return None
-    return [key for own in keys if own is not None for key in own.tolist()]
+    return [key for task_keys in keys if task_keys is not None for key in task_keys.tolist()]
 
 
 def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, float, bool]:
@@ -398,8 +408,8 @@ def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, fl
 
 
 def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
-    found = side.answered[task][CLEAN]
-    scores = [found[unit].scores.get(metric) for unit in sorted(found)]
+    units = side.answered[task][CLEAN]
+    scores = [units[unit].scores.get(metric) for unit in sorted(units)]
     return [float(score) for score in scores if score is not None]
 
 
@@ -415,41 +425,41 @@ def _fold_noise(sides: Sequence[Side], task: str, metric: str, design: FitDesign
     if is_ratio(metric, scores[0]):
         unit, width = float(np.abs(np.concatenate(scores)).mean()) or 1.0, 1.0
     first = min(repeats.values())
-    items = sum(own.questions for (fold, _), own in answered.items() if repeats[fold] == first)
-    noise = fold_noise(np.array([own[:folds] for own in scores]) / unit, design.ratio, design)
+    items = sum(fit.questions for (fold, _), fit in answered.items() if repeats[fold] == first)
+    noise = fold_noise(np.array([fit[:folds] for fit in scores]) / unit, design.ratio, design)
     return replace(noise, step=width / items if items else 0.0)
 
 
 # -- stored and new results -----------------------------------------------------------------
 
 
-def _stored_runs(given: Any) -> list[Run]:
-    if isinstance(given, Run):
-        return [given]
-    return newest_first(open_runs([given]))
+def _stored_runs(requested: Any) -> list[Run]:
+    if isinstance(requested, Run):
+        return [requested]
+    return newest_first(open_runs([requested]))
 
 
-def _is_stored(given: Any, define: Sequence[str | Path] | str | Path) -> bool:
+def _is_stored(requested: Any, define: Sequence[str | Path] | str | Path) -> bool:
     """Return whether this is a run or a folder; a folder without runs may have a model's name."""
-    if not isinstance(given, str | Path):
-        return isinstance(given, Run)
-    path = Path(given)
+    if not isinstance(requested, str | Path):
+        return isinstance(requested, Run)
+    path = Path(requested)
     if not path.is_dir() or (path / "run.json").is_file() or any(path.glob("*/run.json")):
         return path.is_dir()
     try:
-        Catalog(define).model(str(given))
+        Catalog(define).model(str(requested))
     except DefinitionError:
         return True
     return False
 
 
-def _one_model(runs: Sequence[Run], name: str | None, given: Any) -> list[Run]:
+def _one_model(runs: Sequence[Run], name: str | None, requested: Any) -> list[Run]:
     """Return the runs of one model: the only one, or the one with this name."""
     models = sorted({run.model for run in runs})
     chosen = models[0] if len(models) == 1 else name
     if chosen not in models:
         raise DefinitionError(
-            f"{given} has runs of {len(models)} models ({', '.join(models)}); "
+            f"{requested} has runs of {len(models)} models ({', '.join(models)}); "
             "pass the run folder of one of them."
         )
     return [run for run in runs if run.model == chosen]
@@ -482,10 +492,10 @@ def _scored_tasks(sides: Sequence[Side]) -> list[str]:
     return [task for side in sides for task in side.tasks if side.state(task) == OK]
 
 
-def _chosen_tasks(known: Iterable[str], asked: str | Sequence[str]) -> list[str]:
+def _chosen_tasks(task_names: Iterable[str], wanted: str | Sequence[str]) -> list[str]:
     """Return the tasks that fit names or patterns, or all; raise if one fits nothing."""
-    names = list(dict.fromkeys(known))
-    patterns = [asked] if isinstance(asked, str) else list(asked)
+    names = list(dict.fromkeys(task_names))
+    patterns = [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [
         f'the baseline has no task "{p}".{did_you_mean(p, names)}'
         for p in patterns
@@ -525,31 +535,31 @@ class NewRuns:
 
         Yields the run and the number of tasks that are done, after each task or at the end.
         """
-        about, start = baseline.about, 0
-        suite = self.suite or about["suite"]
+        facts, start = baseline.about, 0
+        suite = self.suite or facts["suite"]
         if not isinstance(suite, str):
             suite = find_suite(Catalog(self.define), suite)  # as named tasks: their number of folds
-        folds = [task["folds"] for task in about["tasks"] if task["name"] in tasks]
-        same = folds[0] if folds and all(each == folds[0] for each in folds) else None
+        folds = [task["folds"] for task in facts["tasks"] if task["name"] in tasks]
+        same = folds[0] if folds and all(numbers == folds[0] for numbers in folds) else None
         for end in [len(tasks)] if self.all_tasks else range(1, len(tasks) + 1):
-            (made,) = evaluate(
+            (new_run,) = evaluate(
                 [model],
                 suite,
-                cv=_number_of_folds(about, tasks),
+                cv=_number_of_folds(facts, tasks),
                 only=Only(tasks[start:end], folds=same),
-                seed=about.get("seed", 42),
-                workers=Machines(self.workers, constraint=about.get("constraint", "default")),
+                seed=facts.get("seed", 42),
+                workers=Machines(self.workers, constraint=facts.get("constraint", "default")),
                 output=self.output,
                 resume=start > 0,
                 define=self.define,
             )
             start = end
-            yield made, end
+            yield new_run, end
 
 
-def _number_of_folds(about: Mapping[str, Any], tasks: Sequence[str]) -> int | None:
+def _number_of_folds(facts: Mapping[str, Any], tasks: Sequence[str]) -> int | None:
     """Return the number of folds of the tasks of a run, if it is the same for all."""
-    splits = [task.get("split") or {} for task in about["tasks"] if task["name"] in tasks]
+    splits = [task.get("split") or {} for task in facts["tasks"] if task["name"] in tasks]
     numbers = {split.get("folds") for split in splits}
     number = numbers.pop() if len(numbers) == 1 else None
     return number if isinstance(number, int) else None
@@ -690,27 +700,35 @@ def gate(
     """
     check_margin(margin)
     stored = _stored_runs(baseline)
-    chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
+    chosen = _chosen_tasks(
+        [t["name"] for stored_run in stored for t in stored_run.about["tasks"]], tasks
+    )
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
     if cluster:
-        check_cluster_column(cluster, [(name, own, name) for name in chosen for own in stored])
+        check_cluster_column(
+            cluster, [(name, stored_run, name) for name in chosen for stored_run in stored]
+        )
     how = run or NewRuns()
     if _is_stored(new, how.define):
         if how.suite is not None:
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh, base = _paired_models((new, _stored_runs(new)), (baseline, stored), model)
         return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
-    if model is not None and model not in (known := sorted({each.model for each in stored})):
+    if model is not None and model not in (
+        known := sorted({base_run.model for base_run in stored})
+    ):
         raise DefinitionError(f'{baseline} has no run of "{model}".{did_you_mean(model, known)}')
     base = _one_model(stored, model or str(new), baseline)
-    scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
+    scored = _scored_tasks(
+        [Side(base_run, base_run.folder.name, base_run.model) for base_run in base]
+    )
     wanted = [name for name in chosen if name in scored]
     if not wanted:
         raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
-    for made, done in how.run(new, base[0], wanted):
-        left = tuple(wanted[done:])
-        evidence = _Evidence([made], base, margin, wanted[:done], left, cluster)
+    for new_run, done in how.run(new, base[0], wanted):
+        postponed = tuple(wanted[done:])
+        evidence = _Evidence([new_run], base, margin, wanted[:done], postponed, cluster)
         if not evidence.later or evidence.is_certain:
             break
     return evidence.judged(rates)
@@ -739,8 +757,8 @@ class _Evidence:
         if self.missing:
             return True
         every = len(self.tasks) + len(self.later)
-        each = [found.p_below(-self.margin) for found, _ in self.differences.values()]
-        return any(every * p < ALPHA for p in each) or self.evidence >= 1 / ANYTIME
+        p_values = [difference.p_below(-self.margin) for difference, _ in self.differences.values()]
+        return any(every * p < ALPHA for p in p_values) or self.evidence >= 1 / ANYTIME
 
     @cached_property
     def evidence(self) -> float:
@@ -764,13 +782,13 @@ class _Evidence:
     @cached_property
     def wanted(self) -> list[Paired]:
         """The chosen tasks of which the baseline has a score."""
-        found = [p for p in self.found.tasks if p.held[1] and _own_name(p) in self.tasks]
+        pairs = [p for p in self.found.tasks if p.held[1] and _own_name(p) in self.tasks]
         # of a task with another seed, the other seeds of the baseline are not missing
-        run = {_own_name(p) for p in found if p.states[0] == OK}
-        found = [p for p in found if p.states[0] != NOT_RUN or _own_name(p) not in run]
-        if not found:
+        run = {_own_name(p) for p in pairs if p.states[0] == OK}
+        pairs = [p for p in pairs if p.states[0] != NOT_RUN or _own_name(p) not in run]
+        if not pairs:
             raise DataError(f"{self.found.second} has no score of {', '.join(self.tasks)}.")
-        return found
+        return pairs
 
     @cached_property
     def compared(self) -> list[Paired]:
@@ -792,23 +810,23 @@ class _Evidence:
 
         Of a baseline with several seeds, a new model that was fitted once may be another fit.
         """
-        found = {p.task: item_test(p, retrained=True) for p in self.compared}
-        return {task: test for task, test in found.items() if test is not None}
+        tests = {p.task: item_test(p, retrained=True) for p in self.compared}
+        return {task: test for task, test in tests.items() if test is not None}
 
     @cached_property
     def decided(self) -> Decision | None:
-        each = [difference for difference, _ in self.differences.values()]
-        return decide(each, self.margin) if each else None
+        differences = [difference for difference, _ in self.differences.values()]
+        return decide(differences, self.margin) if differences else None
 
     @cached_property
     def missing(self) -> list[str]:
         """Scores of the baseline that the new model lacks."""
-        lost = [f"{p.task}: {p.states[0]}." for p in self.wanted if p.states[0] != OK]
+        lacking = [f"{p.task}: {p.states[0]}." for p in self.wanted if p.states[0] != OK]
         for p in self.compared:
             if p.held[0] < p.held[1]:
                 gone = p.held[1] - len(p.first)
-                lost.append(f"{p.task}: no score in {gone} of {p.held[1]} folds.")
-        return lost
+                lacking.append(f"{p.task}: no score in {gone} of {p.held[1]} folds.")
+        return lacking
 
     @cached_property
     def not_comparable(self) -> list[str]:
@@ -823,8 +841,8 @@ class _Evidence:
     def outcome(self) -> str:
         if self.missing or self.later:
             return FAILED
-        found = self.decided.outcome if self.decided else CANNOT_TELL
-        return CANNOT_TELL if found == PASSED and self.not_comparable else found
+        outcome = self.decided.outcome if self.decided else CANNOT_TELL
+        return CANNOT_TELL if outcome == PASSED and self.not_comparable else outcome
 
     def judged(self, rates: GateRates | None) -> Gate:
         """Return the outcome with its evidence."""
@@ -832,7 +850,7 @@ class _Evidence:
         if decided and not math.isnan(decided.mean.error):
             bounds = decided.mean.interval()
         mean, p = (decided.mean.mean, decided.p_margin) if decided else (nan, nan)
-        kept, notes = self._fitting(rates)
+        fitting_rates, notes = self._fitting(rates)
         flips = pd.DataFrame() if self.outcome == PASSED else self._flips()
         return Gate(
             new=self.found.first,
@@ -846,7 +864,7 @@ class _Evidence:
             p=p,
             tasks=self._table(),
             flips=flips,
-            rates=kept,
+            rates=fitting_rates,
             notes=tuple(notes),
             runs=(self.new, self.baseline),
         )
@@ -859,16 +877,22 @@ class _Evidence:
         )
         rows = []
         for p in self.wanted:
-            own, test = self.differences.get(p.task, (MeanDifference(math.nan, math.nan, 1), ""))
-            low, high = own.interval() if not math.isnan(own.error) else nan
+            difference, test = self.differences.get(
+                p.task, (MeanDifference(math.nan, math.nan, 1), "")
+            )
+            low, high = difference.interval() if not math.isnan(difference.error) else nan
             values = p.own if not p.compared else (float(p.first.mean()), float(p.second.mean()))
-            outcome = PASSED if own.p_above(-self.margin) < ALPHA else CANNOT_TELL
+            outcome = PASSED if difference.p_above(-self.margin) < ALPHA else CANNOT_TELL
             if p.states[0] != OK or p_tasks.get(p.task, 1.0) < ALPHA:
                 outcome = FAILED
             rows.append(
                 {
                     **{"task": p.task, "metric": p.metric, "baseline": values[1], "new": values[0]},
-                    **{"difference": own.mean, "difference_low": low, "difference_high": high},
+                    **{
+                        "difference": difference.mean,
+                        "difference_low": low,
+                        "difference_high": high,
+                    },
                     **{"p": p_tasks.get(p.task, math.nan), "test": test, "outcome": outcome},
                 }
             )
@@ -922,10 +946,10 @@ class _Evidence:
         names = self._worse_tasks() or list(self.differences)
         new, baseline = cast(Any, self.new), cast(Any, self.baseline)
         try:
-            found = compare_items([], new, baseline, tasks=names).items
+            flips = compare_items([], new, baseline, tasks=names).items
         except KaratError:  # no stored predictions of the same items
             return pd.DataFrame()
-        return largest_flips(found, self.found.second, FLIPS)
+        return largest_flips(flips, self.found.second, FLIPS)
 
     def _fitting(self, rates: GateRates | None) -> tuple[GateRates | None, list[str]]:
         """Return the stored rates if they are those of this gate, and the notes."""
@@ -933,12 +957,16 @@ class _Evidence:
         notes = [*self.found.notes, *unit_notes(counts, self.cluster or "")]
         if rates is None:
             return None, [*notes, "Error rates unknown: run karat gate --calibrate BASELINE."]
-        own = {*self.later, *(_own_name(p) for p in self.wanted)}
-        if rates.margin != self.margin or {*rates.tasks} != own or rates.cluster != self.cluster:
-            about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
+        task_names = {*self.later, *(_own_name(p) for p in self.wanted)}
+        if (
+            rates.margin != self.margin
+            or {*rates.tasks} != task_names
+            or rates.cluster != self.cluster
+        ):
+            text = f"The error rates in {FILE} are for margin {rates.margin:g} on"
             unit = f" with --cluster {rates.cluster}" if rates.cluster else ""
             again = "run karat gate --calibrate again"
-            return None, [*notes, f"{about} {', '.join(rates.tasks)}{unit}; {again}."]
+            return None, [*notes, f"{text} {', '.join(rates.tasks)}{unit}; {again}."]
         if others := self._other_fits(rates):
             return None, [*notes, f"The error rates in {FILE} do not hold: {'; '.join(others)}."]
         over_folds = (CORRECTED, ONE_FOLD, NO_SPREAD)
@@ -948,8 +976,8 @@ class _Evidence:
         ]
         if other:
             why = "one side has no stored predictions of the items"
-            about = f"The error rates in {FILE} do not hold for {', '.join(other)}"
-            return None, [*notes, f"{about}: {why}."]
+            text = f"The error rates in {FILE} do not hold for {', '.join(other)}"
+            return None, [*notes, f"{text}: {why}."]
         return rates, notes
 
     def _other_fits(self, rates: GateRates) -> list[str]:
@@ -977,5 +1005,5 @@ def _own_name(paired: Paired) -> str:
     """Return the name of a task without what distinguishes it on a leaderboard."""
     if paired.sides is None:
         return paired.task.partition(DOT)[0]
-    about = paired.sides[1].tasks[paired.task]
-    return str(about.get("task", paired.task))
+    facts = paired.sides[1].tasks[paired.task]
+    return str(facts.get("task", paired.task))
