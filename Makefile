@@ -16,7 +16,7 @@ QUICK_TESTS := tests/core tests/stats tests/metrics tests/config tests/results \
 # where it is set, every process of the tests would compile all modules again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo setup lint check test test-only border faults bench docs clean
+.PHONY: demo setup lint check quick test test-only border faults bench docs clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/karat run quickstart
@@ -29,7 +29,11 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-check: lint
+# both at once: mypy uses one core
+check: $(VENV)/.stamp-dev
+	$(MAKE) -j2 lint quick
+
+quick: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not network" $(QUICK_TESTS)
 
 test: lint test-only

@@ -119,7 +119,7 @@ def agreeing(
 ) -> dict[str, tuple[float, float]]:
     """Return ours and theirs of every score that must be equal."""
     return {
-        name: (max(mine[each] for each in names), other[name])
+        name: (max(mine[metric] for metric in names), other[name])
         for name, names in problem.same.items()
     }
 
@@ -165,17 +165,17 @@ def theirs(problem: Problem) -> tuple[dict[str, float], Cost]:
     cost, task = Cost(), problem.theirs()
     model = encoder(problem.known, cost)
     with ExitStack() as stack:
-        for place in (
+        for module in (
             "mteb.abstasks.classification",
             "mteb._evaluators.pair_classification_evaluator",
             "mteb.models.search_wrappers",
         ):
-            name = f"{place}.create_dataloader"
+            name = f"{module}.create_dataloader"
             stack.enter_context(_aside(name, create_dataloader, cost))
         begun = time.process_time()
-        found = mteb.evaluate(model, task, cache=None, show_progress_bar=False, co2_tracker=False)
+        results = mteb.evaluate(model, task, cache=None, show_progress_bar=False, co2_tracker=False)
         cost.whole = time.process_time() - begun
-    return dict(found.task_results[0].scores["test"][0]), cost
+    return dict(results.task_results[0].scores["test"][0]), cost
 
 
 def _aside(name: str, function: Callable[..., Any], cost: Cost) -> Any:
@@ -188,7 +188,7 @@ def _aside(name: str, function: Callable[..., Any], cost: Cost) -> Any:
     return patch(name, timed)
 
 
-def encoder(known: Known, cost: Cost) -> Any:
+def encoder(vectors: Known, cost: Cost) -> Any:
     from mteb.models.abs_encoder import AbsEncoder
     from mteb.models.model_meta import ModelMeta, ScoringFunction
 
@@ -202,7 +202,7 @@ def encoder(known: Known, cost: Cost) -> Any:
 
         def encode(self, inputs: Any, **_: Any) -> np.ndarray:
             with cost:
-                return np.concatenate([known.encode(batch["text"]) for batch in inputs])
+                return np.concatenate([vectors.encode(batch["text"]) for batch in inputs])
 
     return Encoder()
 
@@ -288,19 +288,21 @@ def retrieval(scale: float = 1.0) -> Problem:
         """Tells the means of its scores before it rounds them to five digits."""
 
         def task_specific_scores(self, scores: Any, *_: Any, **__: Any) -> dict[str, float]:
-            found = pd.DataFrame(scores.values()).mean()
-            return {f"exact_{name}": float(value) for name, value in found.items()}
+            means = pd.DataFrame(scores.values()).mean()
+            return {f"exact_{name}": float(value) for name, value in means.items()}
 
     queries, documents = int(1_000 * scale), int(20_000 * scale)
     rng = np.random.default_rng(2)
-    asked = np.repeat(np.arange(queries), rng.integers(1, 6, size=queries))
-    wanted = np.concatenate([rng.choice(documents, n, replace=False) for n in np.bincount(asked)])
+    query_of = np.repeat(np.arange(queries), rng.integers(1, 6, size=queries))
+    wanted = np.concatenate(
+        [rng.choice(documents, n, replace=False) for n in np.bincount(query_of)]
+    )
     matrix = rng.normal(size=(documents + queries, DIMENSIONS))
-    np.add.at(matrix, documents + asked, 0.2 * matrix[wanted])
+    np.add.at(matrix, documents + query_of, 0.2 * matrix[wanted])
     known = Known(matrix)
     ids = np.array(known.texts)
     relevant: dict[str, dict[str, int]] = {}
-    for query, answer in zip(ids[documents + asked], ids[wanted], strict=True):
+    for query, answer in zip(ids[documents + query_of], ids[wanted], strict=True):
         relevant.setdefault(str(query), {})[str(answer)] = 1
 
     def other() -> Any:
@@ -317,7 +319,7 @@ def retrieval(scale: float = 1.0) -> Problem:
     data = karat.Dataset(
         name="retrieval",
         items=pd.Series(known.texts),
-        questions=pd.DataFrame({"query": documents + asked}),
+        questions=pd.DataFrame({"query": documents + query_of}),
         target=wanted,
         kind="items",
         modality="text",

@@ -72,7 +72,7 @@ def write_files(folder: Path, rows: int) -> None:
     first = rng.integers(0, TOPICS, rows)
     second = np.where(two == 1, first, (first + rng.integers(1, TOPICS, rows)) % TOPICS)
     options = [texts(np.where(four == i, first, (first + 1 + i) % TOPICS)) for i in range(4)]
-    joined = [" [SEP] ".join(each) for each in zip(*options, strict=True)]
+    joined = [" [SEP] ".join(choices) for choices in zip(*options, strict=True)]
     columns = {
         "T1A": {"text": texts(noisy(two, 2)), "label": two},
         "G3": {"a": texts(first), "b": texts(second), "label": two},
@@ -89,8 +89,8 @@ def corrections(original: Any) -> Iterator[Any]:
 
     linear, loader = torch.optim.lr_scheduler.LinearLR, torch.utils.data.DataLoader
 
-    def warm_up(*given: Any, total_iters: int, **more: Any) -> Any:
-        return linear(*given, total_iters=max(1, total_iters), **more)
+    def warm_up(*arguments: Any, total_iters: int, **more: Any) -> Any:
+        return linear(*arguments, total_iters=max(1, total_iters), **more)
 
     def batches(rows: Any, drop_last: bool, batch_size: int, **more: Any) -> Any:
         drop_last = drop_last and len(rows) >= batch_size
@@ -111,9 +111,11 @@ def run(package: Any, task: str, folder: Path, lazy: bool) -> tuple[dict[str, An
     model = CountVectorizer(token_pattern=r"\S+") if lazy else WordCounts()
     evaluator = package.UlyssesSentEvalLazy if lazy else package.UlyssesSentEval
     train = {"n_repeats": REPEATS, "show_progress_bar": False, "device": "cpu"}
-    made = evaluator(model, tasks=task, data_dir_path=str(folder), disable_multiprocessing=True)
-    found, table = made.evaluate(kwargs_train=train, return_all_results=True)
-    return found[task], table
+    evaluation = evaluator(
+        model, tasks=task, data_dir_path=str(folder), disable_multiprocessing=True
+    )
+    aggregates, table = evaluation.evaluate(kwargs_train=train, return_all_results=True)
+    return aggregates[task], table
 
 
 def run_original(task: str, folder: Path, lazy: bool, corrected: bool) -> Any:
@@ -126,8 +128,8 @@ def run_original(task: str, folder: Path, lazy: bool, corrected: bool) -> Any:
     with ExitStack() as stack:
         # fork_rng refuses the device "cpu" without CUDA
         stack.enter_context(patch.object(torch.random, "fork_rng", lambda devices: fork([])))
-        for each in corrections(original) if corrected else ():
-            stack.enter_context(each)
+        for patched in corrections(original) if corrected else ():
+            stack.enter_context(patched)
         import ulysses_senteval
 
         return run(ulysses_senteval, task, folder, lazy)

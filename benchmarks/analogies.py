@@ -33,20 +33,20 @@ MANY, ASKED = 1_000_000, 500
 
 
 def measure() -> Iterator[tuple[str, float, float, str, str]]:
-    names, asked = _asked(ENTITIES, QUESTIONS)
+    names, questions = _asked(ENTITIES, QUESTIONS)
     matrix = np.random.default_rng(1).standard_normal((ENTITIES, DIMENSIONS), dtype=np.float32)
-    data, vectors = _analogies(names, asked), Vectors(matrix, np.arange(ENTITIES))
+    data, vectors = _analogies(names, questions), Vectors(matrix, np.arange(ENTITIES))
     unit = (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
     # a table as pandas reads it from text, in 64 bits; its rows at length 1 beforehand
     table = pd.DataFrame(unit, index=names, dtype=np.float64)
-    some = [[names[i] for i in row] for row in asked[:, :PART].T]
+    some = [[names[i] for i in row] for row in questions[:, :PART].T]
     held = np.empty((QUESTIONS, ENTITIES), dtype=np.float32)
 
     def ours() -> np.ndarray:
         return np.asarray(Analogy().answer(data, vectors).rank)
 
     def product() -> np.ndarray:
-        wanted = unit[asked[1]] - unit[asked[0]] + unit[asked[2]]
+        wanted = unit[questions[1]] - unit[questions[0]] + unit[questions[2]]
         return np.asarray(np.matmul(wanted, unit.T, out=held))
 
     def plain() -> np.ndarray:
@@ -74,17 +74,17 @@ def _asked(entities: int, questions: int) -> tuple[list[str], np.ndarray]:
     return names, np.array([rng.choice(entities, 4, replace=False) for _ in range(questions)]).T
 
 
-def _analogies(names: list[str], asked: np.ndarray) -> Dataset:
+def _analogies(names: list[str], questions: np.ndarray) -> Dataset:
     texts = np.array(names, dtype=object)
-    frame = pd.DataFrame(dict(zip("abc", texts[asked[:3]], strict=True)))
+    frame = pd.DataFrame(dict(zip("abc", texts[questions[:3]], strict=True)))
     items = pd.Series(names, index=names)
-    return Dataset("analogies", items, frame, texts[asked[3]], "items", "entity")
+    return Dataset("analogies", items, frame, texts[questions[3]], "items", "entity")
 
 
-def _one_by_one(table: pd.DataFrame, asked: list[list[str]]) -> np.ndarray:
+def _one_by_one(table: pd.DataFrame, questions: list[list[str]]) -> np.ndarray:
     """Return ranks as people write it down: a table, and each question over all of it."""
     matrix, ranks = table.to_numpy(), []
-    for a, b, c, d in asked:
+    for a, b, c, d in questions:
         scores = matrix @ (table.loc[b] - table.loc[a] + table.loc[c]).to_numpy()
         scores[[table.index.get_loc(name) for name in (a, b, c)]] = -np.inf
         order = np.argsort(-scores)
@@ -123,11 +123,11 @@ def _peak(folder: str) -> float:
 
 def ask_many(folder: Path) -> float:
     """Answer analogies and relatedness questions about a few of many; return the peak in GB."""
-    names, asked = _asked(MANY, ASKED)
-    shown = [names[i] for i in np.unique(asked)]
-    place = np.searchsorted(np.unique(asked), asked)
+    names, questions = _asked(MANY, ASKED)
+    names_in_use = [names[i] for i in np.unique(questions)]
+    positions = np.searchsorted(np.unique(questions), questions)
     del names
-    analogies = _analogies(shown, place)
+    analogies = _analogies(names_in_use, positions)
     pairs = pd.DataFrame({"a": analogies.questions["a"], "b": analogies.questions["b"]})
     related = Dataset(
         "related", analogies.items, pairs, np.arange(float(ASKED)), "regression", "entity"

@@ -151,13 +151,13 @@ def measure_tasks(setting: Setting, tasks: int, runs: int) -> dict[str, float]:
     skill = SKILLS[setting.skills](setting.models)
     rng = np.random.default_rng([tasks, setting.models, setting.folds])
     rows = [_measure(setting.ranks(rng, tasks), expected, points, skill) for _ in range(runs)]
-    found = pd.DataFrame(rows)
-    totals = found[["covered", "intervals", "elo_covered", "elo_shown"]].sum()
+    measured = pd.DataFrame(rows)
+    totals = measured[["covered", "intervals", "elo_covered", "elo_shown"]].sum()
     return {
         "rank": totals["covered"] / totals["intervals"],
         "elo": totals["elo_covered"] / totals["elo_shown"] if totals["elo_shown"] else np.nan,
         "shown": totals["elo_shown"] / (setting.models * runs),
-        **found[["false", "power", "best", "size", "agree"]].mean().to_dict(),
+        **measured[["false", "power", "best", "size", "agree"]].mean().to_dict(),
     }
 
 
@@ -166,9 +166,9 @@ def _measure(
 ) -> dict[str, float]:
     mean, low, high = rank_intervals(ranks)
     rating = elo(ranks)
-    shown = ~np.isnan(rating.mean)
+    rated = ~np.isnan(rating.mean)
     # the mean of the rated models is at the center
-    true = points - (points[shown].mean() - CENTER if shown.any() else 0.0)
+    true = points - (points[rated].mean() - CENTER if rated.any() else 0.0)
     p, top = step_down(ranks), top_set(ranks)
     differ, alike = p < LEVEL, skill[:, None] == skill
     apart = skill[:, None] - skill
@@ -178,7 +178,7 @@ def _measure(
         "covered": float(((low <= expected) & (expected <= high)).sum()),
         "intervals": float((~np.isnan(low)).sum()),
         "elo_covered": float(((rating.low <= true) & (true <= rating.high)).sum()),
-        "elo_shown": float(shown.sum()),
+        "elo_shown": float(rated.sum()),
         "false": float((differ & alike).any()),
         "power": float(pairs.mean()) if len(pairs) else np.nan,
         "best": float(top[best].all()),
@@ -189,8 +189,8 @@ def _measure(
 
 def _agree(mean: np.ndarray, p: np.ndarray) -> bool:
     """Return whether models share a letter if and only if the test does not separate them."""
-    known = np.flatnonzero((~np.isnan(p)).sum(axis=1) > 1)
-    order = known[np.argsort(mean[known], kind="stable")]
+    ranked = np.flatnonzero((~np.isnan(p)).sum(axis=1) > 1)
+    order = ranked[np.argsort(mean[ranked], kind="stable")]
     letters = compact_letters(order, p < LEVEL)
     groups = [set(re.findall(r"[a-z]|\[\d+\]", text)) for text in letters]
     return all(
@@ -203,40 +203,40 @@ def over_tasks(runs: int, sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> pd.
     rows = []
     for models in sizes[0]:
         for tasks in sizes[1]:
-            made = [
+            measured = [
                 {"skills": setting.skills, **measure_tasks(setting, tasks, runs)}
                 for setting in settings(models)
             ]
-            rows.append({"models": models, "tasks": tasks, **summarize(pd.DataFrame(made))})
+            rows.append({"models": models, "tasks": tasks, **summarize(pd.DataFrame(measured))})
             print(f"{models} models, {tasks} tasks", flush=True)
     return pd.DataFrame(rows)
 
 
-def summarize(found: pd.DataFrame) -> dict[str, str]:
+def summarize(measured: pd.DataFrame) -> dict[str, str]:
     """Return the columns of the table: a mean over generators, with the worst where it matters."""
-    by = dict(list(found.groupby("skills")))
+    by = dict(list(measured.groupby("skills")))
     # Elo under very steep skills is mostly not shown, and given separately
-    usual = found[found["skills"] != "steep"]
+    usual = measured[measured["skills"] != "steep"]
     return {
-        "rank interval": _with(found["rank"], min),
+        "rank interval": _with(measured["rank"], min),
         "Elo interval": _with(usual["elo"], min),
         "Elo, steep": _with(by["steep"]["elo"], min),
         "shown": f"{usual['shown'].mean():.2f} / {by['steep']['shown'].mean():.2f}",
         "false, equal": _with(by["equal"]["false"], max),
         "false, a third better": _with(by["third"]["false"], max),
         "power, 1–1.5 apart": f"{by['ladder']['power'].mean():.2f}",
-        "best in top set": _with(found["best"], min),
+        "best in top set": _with(measured["best"], min),
         "top set": f"{by['equal']['size'].mean():.2f} / {by['ladder']['size'].mean():.2f}",
-        "letters agree": f"{found['agree'].mean():.2f}",
+        "letters agree": f"{measured['agree'].mean():.2f}",
     }
 
 
 def _with(values: pd.Series, worst: Callable[[pd.Series], float] | None = None) -> str:
     """Return a mean as text, with the worst value."""
-    known = values.dropna()
-    if not len(known):
+    present = values.dropna()
+    if not len(present):
         return "–"
-    return f"{known.mean():.2f}" + (f" ({worst(known):.2f})" if worst else "")
+    return f"{present.mean():.2f}" + (f" ({worst(present):.2f})" if worst else "")
 
 
 def one_task(runs: int, sizes: tuple[int, ...]) -> pd.DataFrame:
@@ -247,16 +247,16 @@ def one_task(runs: int, sizes: tuple[int, ...]) -> pd.DataFrame:
             for name in ("equal", "ladder"):
                 skill = SKILLS[name](models)
                 rng = np.random.default_rng([models, folds])
-                made = pd.DataFrame([_measure_task(rng, skill, folds) for _ in range(runs)])
-                values = {key: _with(made[key]) for key in made}
+                measured = pd.DataFrame([_measure_task(rng, skill, folds) for _ in range(runs)])
+                values = {key: _with(measured[key]) for key in measured}
                 rows.append({"models": models, "folds": folds, "skills": name, **values})
     return pd.DataFrame(rows)
 
 
 def _measure_task(rng: np.random.Generator, skill: np.ndarray, folds: int) -> dict[str, float]:
     shared = rng.normal(0, NOISE * np.sqrt(1 / folds), (len(skill), 1))
-    own = rng.normal(0, NOISE * np.sqrt(1 - 1 / folds), (len(skill), folds))
-    scores = skill[:, None] + shared + own
+    of_model = rng.normal(0, NOISE * np.sqrt(1 - 1 / folds), (len(skill), folds))
+    scores = skill[:, None] + shared + of_model
     p = fold_separation(scores, 1 / (folds - 1)).p
     low, high, top = rank_bounds(rankdata(-scores.mean(axis=1)), p)
     # any order of equal models is true: the bounds must hold all their ranks
@@ -285,8 +285,8 @@ def half_skipped(rng: np.random.Generator, worse: float, same: bool) -> np.ndarr
     scores[: TAKERS // 2] -= worse
     skipped = rng.permutation(TAKEN)[: TAKEN // 2]
     for model in range(TAKERS // 2, TAKERS):
-        own = skipped if same else rng.permutation(TAKEN)[: TAKEN // 2]
-        scores[model, own] = np.nan
+        skipped_tasks = skipped if same else rng.permutation(TAKEN)[: TAKEN // 2]
+        scores[model, skipped_tasks] = np.nan
     return ranks_of(scores)
 
 
@@ -324,12 +324,12 @@ def missing_cells(runs: int) -> pd.DataFrame:
 def _covered(setting: Setting, tasks: int, share: float, runs: int) -> float:
     expected, _ = setting.truth()
     rng = np.random.default_rng([tasks, int(100 * share)])
-    covered = shown = 0
+    covered = intervals = 0
     for _ in range(runs):
         _, low, high = rank_intervals(setting.ranks(rng, tasks, share))
         covered += int(((low <= expected) & (expected <= high)).sum())
-        shown += int((~np.isnan(low)).sum())
-    return covered / shown
+        intervals += int((~np.isnan(low)).sum())
+    return covered / intervals
 
 
 def leading(runs: int, sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> pd.DataFrame:
@@ -341,10 +341,10 @@ def leading(runs: int, sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> pd.Dat
     rows = []
     for models in sizes[0]:
         for tasks in sizes[1]:
-            made = pd.DataFrame([_leads(one, tasks, runs) for one in settings(models)])
+            leads = pd.DataFrame([_leads(one, tasks, runs) for one in settings(models)])
             row = {"models": models, "tasks": tasks}
-            row |= {name: _with(made[name], min) for name in ("one", "all")}
-            rows.append({**row, "false": _with(made["false"], max)})
+            row |= {name: _with(leads[name], min) for name in ("one", "all")}
+            rows.append({**row, "false": _with(leads["false"], max)})
             print(f"{models} models, {tasks} tasks", flush=True)
     return pd.DataFrame(rows)
 
@@ -360,11 +360,11 @@ def _leads(setting: Setting, tasks: int, runs: int) -> dict[str, float]:
         if np.isnan(mean).all():
             continue
         first = int(np.nanargmin(mean))
-        found, true = rank_leads(ranks, first), expected - expected[first]
-        tested = ~np.isnan(found.low)
+        leads, true = rank_leads(ranks, first), expected - expected[first]
+        tested = ~np.isnan(leads.low)
         tested[first] = False
-        held = (found.low <= true) & (true <= found.high)
-        wrong = tested & (found.p < LEVEL) & (found.value > 0) & (true <= 0)
+        held = (leads.low <= true) & (true <= leads.high)
+        wrong = tested & (leads.p < LEVEL) & (leads.value > 0) & (true <= 0)
         if tested.any():
             rows.append((held[tested].mean(), held[tested].all(), wrong.any()))
     return dict(zip(("one", "all", "false"), np.mean(rows, axis=0), strict=True))

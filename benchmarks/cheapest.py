@@ -41,8 +41,8 @@ def on_folds(rng: np.random.Generator, true: float, folds: int) -> MeanDifferenc
     """Return the difference over folds, whose noise is correlated by 1 / folds."""
     shared = 1 / folds
     noise = np.sqrt(shared) * rng.normal() + np.sqrt(1 - shared) * rng.normal(size=folds)
-    found = corrected_t(true + FOLD_NOISE * noise, 1 / (folds - 1))
-    return MeanDifference(float(found.mean), float(found.error), folds - 1)
+    tested = corrected_t(true + FOLD_NOISE * noise, 1 / (folds - 1))
+    return MeanDifference(float(tested.mean), float(tested.error), folds - 1)
 
 
 def settings() -> Iterator[tuple[str, int, Draw]]:
@@ -86,12 +86,12 @@ def best_of(models: int, items: int, gaps: np.ndarray, runs: int) -> tuple[float
         right = rng.random((models, items)) < (0.8 + gaps)[:, None]
         best = int(np.argmax(right.mean(axis=1)))
         others = [m for m in range(models) if m != best]
-        found = []
+        differences = []
         for m in others:
             apart = right[m].astype(float) - right[best]
             error = float(apart.std(ddof=1)) / np.sqrt(items)
-            found.append(MeanDifference(float(apart.mean()), error, items - 1, 1 / items))
-        verdicts = judge(found, MARGIN, models)["verdict"].to_numpy()
+            differences.append(MeanDifference(float(apart.mean()), error, items - 1, 1 / items))
+        verdicts = judge(differences, MARGIN, models)["verdict"].to_numpy()
         behind = np.array([gaps[best] - gaps[m] for m in others])
         wrong_worse += ((verdicts == WORSE) & (behind <= 0)).any()
         wrong_accepted += (np.isin(verdicts, ACCEPTED) & (behind >= MARGIN - 1e-9)).any()
@@ -105,8 +105,8 @@ def main() -> None:
     print("| tasks | evidence | false, 1 model | false, 4 models | power, equal | equal is worse |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, tasks, draw in settings():
-        found = rates(tasks, draw, runs if tasks < 6 else runs // 2)
-        shares = " | ".join(f"{100 * share:.1f} %" for share in found)
+        rates_of_setting = rates(tasks, draw, runs if tasks < 6 else runs // 2)
+        shares = " | ".join(f"{100 * share:.1f} %" for share in rates_of_setting)
         print(f"| {tasks} | {name} | {shares} |", flush=True)
     heads = ("models", "items", "gap of the others", "an equal one is worse")
     print(f"\n| {' | '.join(heads)} | one at the margin is accepted |")

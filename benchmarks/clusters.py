@@ -86,8 +86,8 @@ def _spread(correlation: float, squares: bool) -> float:
     That of right answers, or of squared errors.
     """
     excess = _excess_of_squares if squares else _excess_of_answers
-    found = brentq(lambda spread: excess(spread) - correlation, 0.0, 50.0) if correlation else 0
-    return float(found)
+    spread = brentq(lambda spread: excess(spread) - correlation, 0.0, 50.0) if correlation else 0
+    return float(spread)
 
 
 def _excess_of_answers(spread: float) -> float:
@@ -109,19 +109,19 @@ def draw(
 ) -> list[Predictions]:
     """Return the answers of equal models to all items; the skill of the second is ``worse``."""
     items, spread = design.groups * design.size, design.spread(metric)
-    target, found = rng.integers(0, 2, items), []
+    target, answers_of_models = rng.integers(0, 2, items), []
     for model in range(models):
         skill = SKILL - worse * (model == 1) + spread * rng.normal(size=design.groups)
         latent = np.repeat(skill, design.size) + rng.normal(size=items)
         chance = ndtr(latent * np.where(target == 1, 1, -1))
         if metric == "rmse":  # errors are larger in groups of less skill
-            found.append(Predictions(rng.normal(size=items) - latent, np.zeros(items)))
+            answers_of_models.append(Predictions(rng.normal(size=items) - latent, np.zeros(items)))
         elif metric == "auc":
-            found.append(Predictions(chance, target.astype(float)))
+            answers_of_models.append(Predictions(chance, target.astype(float)))
         else:
             answers = np.where(chance > 0.5, "1", "0")
-            found.append(Predictions(answers, target, "classes", "classes", ("0", "1")))
-    return found
+            answers_of_models.append(Predictions(answers, target, "classes", "classes", ("0", "1")))
+    return answers_of_models
 
 
 def _folds(answers: Predictions, design: Design) -> list[Predictions]:
@@ -150,13 +150,13 @@ def block_contributions(
 ) -> np.ndarray:
     """Return what ``contributions`` returns for AUC and macro-F1, which it computes slowly."""
     shared = len(folds) > 1 and bool(set(clusters[0]) & set(clusters[1]))
-    found = []
+    per_fold = []
     for fold, labels in zip(folds, clusters, strict=True):
         every, codes = np.unique(labels, return_inverse=True)
         count = min(len(every), UNITS if shared else max(2, -(-UNITS // len(folds))))
         block = (np.random.default_rng(SEED).permutation(len(every)) % count)[codes]
-        found.append(jackknife(metric, *_numbers(fold), block))
-    return np.mean(found, axis=0) if shared else np.concatenate(found)
+        per_fold.append(jackknife(metric, *_numbers(fold), block))
+    return np.mean(per_fold, axis=0) if shared else np.concatenate(per_fold)
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,11 @@ class Scored:
     @classmethod
     def of(cls, answers: Sequence[Predictions], design: Design, metric: str, by: bool) -> Scored:
         """Return those of answers; ``by`` is whether groups are the unit."""
-        folds = [_folds(each, design) for each in answers]
+        folds = [_folds(answer, design) for answer in answers]
         clusters = _clusters(design) if by else None
         added = contributions if metric in OF_ITEMS else block_contributions
-        values = np.array([added(metric, own, clusters) for own in folds])
-        scores = np.array([[fold_score(metric, fold) for fold in own] for own in folds])
+        values = np.array([added(metric, of_model, clusters) for of_model in folds])
+        scores = np.array([[fold_score(metric, fold) for fold in of_model] for of_model in folds])
         return cls(design, metric, values, scores, by)
 
     def separate(self, models: int = MODELS) -> Separation:
@@ -211,9 +211,9 @@ def separate(answers: Sequence[Predictions], design: Design, metric: str, by: bo
 
 def covered(tested: Separation) -> bool:
     """Return whether the interval of the first two models' difference contains 0."""
-    found = tested.mean_difference(0, 1)
-    half = float(stdtrit(found.freedom, 0.975)) * found.error
-    return bool(abs(found.mean) <= half)
+    difference = tested.mean_difference(0, 1)
+    half = float(stdtrit(difference.freedom, 0.975)) * difference.error
+    return bool(abs(difference.mean) <= half)
 
 
 # -- the tables -----------------------------------------------------------------------------
@@ -246,8 +246,8 @@ def _rates(design: Design, metric: str, runs: int) -> dict[str, float]:
         row |= {"two": two.p[0, 1] < LEVEL, "five": (five < LEVEL).any()}
         covers = groups.covers(truth)
         # as score_intervals chooses: folds show how much whole groups vary
-        shown = covers["folds" if design.folds > 1 and design.whole else "groups"]
-        row |= {"difference": covered(two), "score": shown}
+        covers_score = covers["folds" if design.folds > 1 and design.whole else "groups"]
+        row |= {"difference": covered(two), "score": covers_score}
         rows.append(row | {"score by folds": covers["folds"] if design.folds > 1 else np.nan})
     return {"two by items": np.nan, **pd.DataFrame(rows).astype(float).mean().to_dict()}
 
@@ -307,10 +307,10 @@ def _of_worse(tested: Separation) -> dict[str, bool]:
     }
 
 
-def _equivalence(found: MeanDifference) -> Equivalence:
+def _equivalence(difference: MeanDifference) -> Equivalence:
     """Return what karat same says about one task."""
     row = pd.DataFrame({"task": ["t"], "verdict": ["undecided"]})
-    return Equivalence(row, found, MARGIN, GROUPS * SIZE)
+    return Equivalence(row, difference, MARGIN, GROUPS * SIZE)
 
 
 def gates(runs: int) -> Iterator[dict[str, object]]:
@@ -322,8 +322,8 @@ def gates(runs: int) -> Iterator[dict[str, object]]:
         for _ in range(runs):
             answers = draw(rng, design, "acc", 2)
             for by, name in ((False, "items"), (True, "--cluster")):
-                found = separate(answers, design, "acc", by).mean_difference(0, 1)
-                failed[name] += decide([found], MARGIN).outcome == FAILED
+                difference = separate(answers, design, "acc", by).mean_difference(0, 1)
+                failed[name] += decide([difference], MARGIN).outcome == FAILED
         rates = {name: number / runs for name, number in failed.items()}
         yield {"items of a cluster": size, "design effect": design.effect, **rates}
 
@@ -364,9 +364,9 @@ def checks(runs: int) -> Iterator[dict[str, object]]:
             effective = hit.effective if hit is not None and is_group else np.nan
             rows.append({"a random one": by_chance is not None, "the group": is_group})
             rows[-1]["reported"] = effective
-        found = pd.DataFrame(rows).astype(float)
-        shares = found[["a random one", "the group"]].mean().to_dict()
-        worth = {"worth": GROUPS * SIZE / effect, "reported": found["reported"].median()}
+        reports = pd.DataFrame(rows).astype(float)
+        shares = reports[["a random one", "the group"]].mean().to_dict()
+        worth = {"worth": GROUPS * SIZE / effect, "reported": reports["reported"].median()}
         yield {"design effect": effect, **shares, **worth}
 
 

@@ -63,7 +63,7 @@ def measure(rows: int = ROWS) -> Iterator[tuple[str, float, float, str, str]]:
     with one_thread():  # in turns, so that noise affects both
         turns = [(_ours(data, models, chosen), _plain(data, models, chosen)) for _ in range(TURNS)]
     (ours, our_cost), (plain, plain_cost) = (
-        min(side, key=lambda each: each[1]["whole"]) for side in zip(*turns, strict=True)
+        min(side, key=lambda turn: turn[1]["whole"]) for side in zip(*turns, strict=True)
     )
     assert ours.keys() == plain.keys(), "the cells differ"
     assert np.isfinite([*ours.values(), *plain.values()]).all(), "a score is missing"

@@ -49,8 +49,8 @@ def measure(count: int = 5_000) -> Iterator[tuple[str, float, float, str, str]]:
             vectors, seconds = staged(model, texts)
             times["Karat"].append(seconds)
     assert np.abs(vectors - bare).max() < 1e-5
-    for side, each in times.items():
-        print(f"  {side}: {', '.join(f'{seconds:.1f}' for seconds in each)} s")
+    for side, durations in times.items():
+        print(f"  {side}: {', '.join(f'{seconds:.1f}' for seconds in durations)} s")
     ratio = min(times["Karat"]) / min(times["bare"])
     yield (
         f"{len(texts):,} sentences with MiniLM, CPU",
@@ -87,8 +87,8 @@ def staged(model: Any, texts: list[str]) -> tuple[np.ndarray, float]:
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     begun = time.process_time()
-    found = call()
-    return found, time.process_time() - begun
+    result = call()
+    return result, time.process_time() - begun
 
 
 def main() -> None:

@@ -43,8 +43,8 @@ def make_task(queries: int = QUERIES, passages: int = PASSAGES):
     rng = np.random.default_rng(0)
     drawn = rng.integers(0, WORDS, (passages, 40))
     texts = [" ".join(f"word{w}" for w in row) + f" passage {i}" for i, row in enumerate(drawn)]
-    asked = [" ".join(f"word{w}" for w in row[:8]) + " ?" for row in drawn[:queries]]
-    frame = pd.DataFrame({"query": asked, "passage": texts[:queries]})
+    queries_of_passages = [" ".join(f"word{w}" for w in row[:8]) + " ?" for row in drawn[:queries]]
+    frame = pd.DataFrame({"query": queries_of_passages, "passage": texts[:queries]})
     data = Dataset.from_columns(frame, ["query"], "passage", name="passages", kind="items")
     more = pd.Series(texts[queries:], index=[f"p{i}" for i in range(queries, passages)])
     items = pd.concat([data.items, more.astype(data.items.dtype)])
@@ -57,9 +57,9 @@ def make_task(queries: int = QUERIES, passages: int = PASSAGES):
 def client(address: str) -> None:
     """Evaluate once in this process; print the CPU seconds and the record as JSON."""
     import karat
-    from karat.ext.endpoints.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
-    made = EndpointEncoder(
+    encoder = EndpointEncoder(
         address,
         "words-small",
         batch_texts=50,
@@ -69,13 +69,13 @@ def client(address: str) -> None:
     )
     task, before = make_task(), _cpu()
     with tempfile.TemporaryDirectory() as output:
-        (record,) = karat.evaluate({"endpoint": made}, [task], output=output)[0].records()
+        (record,) = karat.evaluate({"endpoint": encoder}, [task], output=output)[0].records()
     print(json.dumps({"cpu": _cpu() - before, "record": record}))
 
 
 def _cpu() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def run_client(url: str, cache: str) -> dict:
@@ -91,10 +91,10 @@ def read_stored() -> float:
 
     from karat.core.services import RunServices, use_services
     from karat.ext.endpoints.endpoint_account import Account
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
     from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
     from karat.ext.endpoints.endpoint_store import EndpointDatabase
     from karat.ext.endpoints.endpoint_vectors import text_mark
-    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     encoder = EndpointEncoder("http://127.0.0.1:9/v1", "none")
     texts = [f"text {i}" for i in range(STORED)]

@@ -257,8 +257,8 @@ def hdf5(**options: Any) -> bytes:
 
 
 def safetensors() -> bytes:
-    about = {"dtype": "F32", "shape": [6, 4], "data_offsets": [0, VECTORS.nbytes]}
-    header = {"__metadata__": {"names": json.dumps(NAMES)}, "vectors": about}
+    tensor = {"dtype": "F32", "shape": [6, 4], "data_offsets": [0, VECTORS.nbytes]}
+    header = {"__metadata__": {"names": json.dumps(NAMES)}, "vectors": tensor}
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + VECTORS.tobytes()
 
@@ -431,10 +431,10 @@ def _move(content: bytes, rng: random.Random) -> bytes:
 
 
 def _number(content: bytes, rng: random.Random) -> bytes:
-    found = list(re.finditer(rb"-?\d+(\.\d+)?", content))
-    if not found:
+    matches = list(re.finditer(rb"-?\d+(\.\d+)?", content))
+    if not matches:
         return _insert(content, rng)
-    match = rng.choice(found)
+    match = rng.choice(matches)
     return content[: match.start()] + rng.choice(NUMBERS) + content[match.end() :]
 
 
@@ -457,8 +457,8 @@ def status(name: str) -> int:
         text = Path("/proc/self/status").read_text()
     except OSError:
         return 0
-    found = re.search(rf"{name}:\s+(\d+) kB", text)
-    return 1024 * int(found[1]) if found else 0
+    match = re.search(rf"{name}:\s+(\d+) kB", text)
+    return 1024 * int(match[1]) if match else 0
 
 
 def reset_peak() -> None:
@@ -468,12 +468,14 @@ def reset_peak() -> None:
         pass
 
 
-def prepare(number: int, seed: int, known: list[Format], folder: Path) -> tuple[Format, Path]:
+def prepare(
+    number: int, seed: int, known_formats: list[Format], folder: Path
+) -> tuple[Format, Path]:
     """Write the file of a case and return its format and path."""
     rng = random.Random(f"{seed}-{number}")
-    form = known[number % len(known)]
+    form = known_formats[number % len(known_formats)]
     # the valid files themselves are read first
-    content = form.content if number < len(known) else mutate(form.content, rng)
+    content = form.content if number < len(known_formats) else mutate(form.content, rng)
     for name, other in form.beside.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(other)
@@ -482,10 +484,10 @@ def prepare(number: int, seed: int, known: list[Format], folder: Path) -> tuple[
     return form, path
 
 
-def attempt(number: int, seed: int, known: list[Format]) -> dict[str, Any] | None:
+def attempt(number: int, seed: int, known_formats: list[Format]) -> dict[str, Any] | None:
     """Read the file of one case; return what is wrong, or None."""
     with tempfile.TemporaryDirectory() as folder:
-        form, path = prepare(number, seed, known, Path(folder))
+        form, path = prepare(number, seed, known_formats, Path(folder))
         reset_peak()
         before, begin = status("VmRSS"), time.process_time()
         soft = int(begin) + SECONDS + 1
@@ -494,14 +496,14 @@ def attempt(number: int, seed: int, known: list[Format]) -> dict[str, Any] | Non
         try:
             form.read(path)
         except KaratError as error:
-            if number < len(known):
+            if number < len(known_formats):
                 wrong = f"a valid file is refused: {error}"
         except BaseException as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
-            place = next(
+            origin = next(
                 (f"{Path(f.filename).name}:{f.lineno}" for f in _own(error)), frame.filename
             )
-            wrong = f"{type(error).__name__} at {place}: {error}"[:300]
+            wrong = f"{type(error).__name__} at {origin}: {error}"[:300]
         seconds, memory = time.process_time() - begin, status("VmHWM") - before
         size = path.stat().st_size
     if not wrong and seconds > SECONDS:
@@ -520,12 +522,12 @@ def _own(error: BaseException) -> list[traceback.FrameSummary]:
 def child(first: int, last: int, seed: int) -> None:
     """Read cases; print the number of each, and what is wrong as JSON."""
     warnings.simplefilter("ignore")
-    known = formats()
+    known_formats = formats()
     limit = status("VmSize") + MOST
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
     for number in range(first, last):
         print(number, flush=True)
-        if wrong := attempt(number, seed, known):
+        if wrong := attempt(number, seed, known_formats):
             print(json.dumps(wrong), flush=True)
 
 
@@ -534,7 +536,7 @@ def child(first: int, last: int, seed: int) -> None:
 
 def run(cases: int = CASES, seed: int = 0, first: int = 0) -> list[dict[str, Any]]:
     """Return what is wrong with each failed case."""
-    found: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
     last = first + cases
     while first < last:
         command = [sys.executable, __file__, "--child", str(first), str(last), "--seed", str(seed)]
@@ -542,19 +544,19 @@ def run(cases: int = CASES, seed: int = 0, first: int = 0) -> list[dict[str, Any
             assert process.stdout is not None
             for line in process.stdout:
                 if line.startswith("{"):
-                    found.append(json.loads(line))
-                    print(" ", found[-1], flush=True)
+                    failures.append(json.loads(line))
+                    print(" ", failures[-1], flush=True)
                 else:
                     first = int(line)
         if process.returncode == 0:
-            return found
+            return failures
         if process.returncode > 0:
             raise RuntimeError(f"the child process failed before or in case {first}")
         name = signal.Signals(-process.returncode).name
-        found.append({"case": first, "file": "", "wrong": name})
-        print(" ", found[-1], flush=True)
+        failures.append({"case": first, "file": "", "wrong": name})
+        print(" ", failures[-1], flush=True)
         first += 1
-    return found
+    return failures
 
 
 def main() -> int:
@@ -573,9 +575,9 @@ def main() -> int:
         print(path, path.read_bytes()[:500])
         form.read(path)
         return 0
-    found = run(arguments.cases, arguments.seed)
-    print(f"{arguments.cases} cases, {len(found)} failed")
-    return 1 if found else 0
+    failures = run(arguments.cases, arguments.seed)
+    print(f"{arguments.cases} cases, {len(failures)} failed")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -223,8 +223,8 @@ def _evaluate(network: Any, rows: Any, classes: int) -> tuple[float, float]:
     with torch.no_grad():
         outputs, targets = zip(*((network(X), y) for X, y in rows), strict=True)
         logits, y = torch.cat(outputs), torch.cat(targets)
-        given = (logits[:, 0] > 0) if classes == 2 else logits.argmax(1)
-        return _loss(logits, y, classes).item(), _score(y.numpy(), given.numpy(), classes)
+        predicted = (logits[:, 0] > 0) if classes == 2 else logits.argmax(1)
+        return _loss(logits, y, classes).item(), _score(y.numpy(), predicted.numpy(), classes)
 
 
 # -- two workers ----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
         command = [python, "-m", "pip", "install", "-q", *limits, str(ROOT)]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         site = next(Path(folder).glob("lib/python*/site-packages"))
-        own = [p for p in site.iterdir() if not p.name.startswith(("pip", "setuptools"))]
-        files = [f for p in own for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file()]
+        packages = [p for p in site.iterdir() if not p.name.startswith(("pip", "setuptools"))]
+        files = [f for p in packages for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file()]
         size = sum(file.stat().st_size for file in files) / 2**20
     yield "core install with compiled files", size, 420, "MB", "an empty venv"

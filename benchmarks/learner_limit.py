@@ -77,10 +77,10 @@ def largest_power(
 
     ``freedom`` are the degrees of freedom of the variance over folds.
     """
-    nulls = [chances(*each, freedom=freedom) for each in equal]
+    nulls = [chances(*variances, freedom=freedom) for variances in equal]
     gain = chances(1, 1, shift, freedom)
-    found = linprog(-gain, A_ub=np.array(nulls), b_ub=[ALLOWED] * len(nulls), bounds=(0, 1))
-    return float(-found.fun)
+    solved = linprog(-gain, A_ub=np.array(nulls), b_ub=[ALLOWED] * len(nulls), bounds=(0, 1))
+    return float(-solved.fun)
 
 
 def separated(rng: np.random.Generator, ratio: float, variance: float, shift: float) -> float:
@@ -103,11 +103,11 @@ def separated_repeats(
     """
     boards, fits = DRAWS // 10, repeats * FOLDS
     once = rng.normal(shift, np.sqrt(1 + training * common), boards)
-    each = rng.normal(0, np.sqrt(FOLDS * training * (1 - common)), (boards, fits))
+    of_fits = rng.normal(0, np.sqrt(FOLDS * training * (1 - common)), (boards, fits))
     # the folds of a repeat divide the items: their differences sum to 0
     items = rng.normal(0, np.sqrt(FOLDS), (boards, repeats, FOLDS))
     items -= items.mean(axis=2, keepdims=True)
-    scores = once[:, None] + each + items.reshape(boards, fits)
+    scores = once[:, None] + of_fits + items.reshape(boards, fits)
     numbers = np.repeat(np.arange(repeats), FOLDS).tolist()
     ones, means = np.ones(boards), scores.mean(axis=1)
     noise = noise_of_folds(scores, numbers, 1 / (FOLDS - 1), ones)
@@ -155,8 +155,10 @@ def print_repeats(rng: np.random.Generator) -> None:
         half = len(REPEATS)
         print(f"| {training:g} | {' / '.join(cells[:half])} | {' / '.join(cells[half:])} |")
     for power in POWERS:
-        found = [separated_repeats(rng, each, 0, 0, shift_of(power)) for each in REPEATS]
-        shares = [f"{ours / alone:.2f}" for ours, alone in found]
+        rates = [
+            separated_repeats(rng, repeats_each, 0, 0, shift_of(power)) for repeats_each in REPEATS
+        ]
+        shares = [f"{ours / alone:.2f}" for ours, alone in rates]
         print(f"share of a power of {power:.2f}: {' / '.join(shares)}")
 
 

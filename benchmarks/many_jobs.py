@@ -43,11 +43,11 @@ def simulate(count: int, output: Path) -> Iterator[tuple[str, float]]:
     store = ObjectStore(output / "store")
     for number in range(TASKS):
         store.put(f"task-{number}", Task(f"task-{number}", "none", metrics=["acc", "auc"]))
-    about = {"model": "none", "suite": "many", "constraint": "default", "mode": "local"}
+    settings = {"model": "none", "suite": "many", "constraint": "default", "mode": "local"}
     facts = {"metrics": ["acc", "auc"], "folds": [], "dataset": "none"}
     facts["higher_is_better"] = {"acc": True, "auc": True}
     tasks = [{"name": f"task-{n}", **facts} for n in range(TASKS)]
-    about |= {
+    settings |= {
         "stamp": "20000101T000000",
         "seed": 0,
         "params": {},
@@ -55,7 +55,7 @@ def simulate(count: int, output: Path) -> Iterator[tuple[str, float]]:
         "karat": "0",
         "tasks": tasks,
     }
-    run = Run.create(output, about)
+    run = Run.create(output, settings)
     folder = str(run.folder)
     begun = time.perf_counter()
     jobs = [
@@ -85,8 +85,8 @@ def simulate(count: int, output: Path) -> Iterator[tuple[str, float]]:
 
 
 def _sizes(folder: Path) -> tuple[int, int]:
-    found = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
-    return len(found), sum(found)
+    sizes = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
+    return len(sizes), sum(sizes)
 
 
 def main() -> None:

@@ -53,19 +53,19 @@ def write_checkout(folder: Path, models: int = MODELS, tasks: int = TASKS) -> in
     values = np.clip(skill[:, None] + hard + rng.normal(0, 0.03, (models, tasks)), 0.01, 0.99)
     kinds, count = list(KINDS.items()), 0
     for m in range(models):
-        place = folder / "results" / f"org__model-{m:03d}" / f"{m:040x}"
-        place.mkdir(parents=True)
+        model_folder = folder / "results" / f"org__model-{m:03d}" / f"{m:040x}"
+        model_folder.mkdir(parents=True)
         meta = {"name": f"org/model-{m:03d}", "revision": f"{m:040x}"}
-        (place / "model_meta.json").write_text(json.dumps(meta))
+        (model_folder / "model_meta.json").write_text(json.dumps(meta))
         for t in range(tasks):
             if rng.random() < 0.1:
                 continue
             kind, (main, others) = kinds[t % len(kinds)]
-            own = {name: float(rng.random()) for name in others}
-            own |= {main: float(values[m, t]), "main_score": float(values[m, t])}
+            scores = {name: float(rng.random()) for name in others}
+            scores |= {main: float(values[m, t]), "main_score": float(values[m, t])}
             if kind == "Classification":
-                own["scores_per_experiment"] = [dict(own) for _ in range(10)]
-            entry = {**own, "hf_subset": "default", "languages": ["eng-Latn"]}
+                scores["scores_per_experiment"] = [dict(scores) for _ in range(10)]
+            entry = {**scores, "hf_subset": "default", "languages": ["eng-Latn"]}
             content = {
                 "dataset_revision": "0" * 40,
                 "task_name": f"{kind}{t}",
@@ -74,7 +74,7 @@ def write_checkout(folder: Path, models: int = MODELS, tasks: int = TASKS) -> in
                 "evaluation_time": 1.0,
                 "kg_co2_emissions": None,
             }
-            (place / f"{kind}{t}.json").write_text(json.dumps(content))
+            (model_folder / f"{kind}{t}.json").write_text(json.dumps(content))
             count += 1
     return count
 

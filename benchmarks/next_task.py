@@ -56,17 +56,17 @@ def read(files: list[str]) -> Collection:
     """Return the results of another system."""
     with tempfile.TemporaryDirectory() as folder:
         karat.import_results(files, folder)
-        given = gather_scores(folder)
-    scores = apply_missing_rule(make_cells(given, given.metrics), "worst")
-    kinds, sizes = task_classes(scores.tasks, given.kinds, table_sizes(given.jobs))
+        gathered = gather_scores(folder)
+    scores = apply_missing_rule(make_cells(gathered, gathered.metrics), "worst")
+    kinds, sizes = task_classes(scores.tasks, gathered.kinds, table_sizes(gathered.jobs))
     ranks = rank_each(scores.values, scores.takes)
     return Collection(scores, ranks, task_losses(scores)[0], kinds, sizes)
 
 
-def draw(found: Collection, seen: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+def draw(collection: Collection, seen: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
     """Return the places of tasks that are seen, and of the one that is held out."""
-    held_out = int(rng.choice(found.whole))
-    others = np.delete(np.arange(found.ranks.shape[1]), held_out)
+    held_out = int(rng.choice(collection.whole))
+    others = np.delete(np.arange(collection.ranks.shape[1]), held_out)
     return rng.choice(others, seen, replace=False), held_out
 
 
@@ -75,14 +75,14 @@ def inside(low: np.ndarray, rank: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(low), np.nan, (low <= rank) & (rank <= high))
 
 
-def coverage(found: Collection, draws: int) -> None:
+def coverage(collection: Collection, draws: int) -> None:
     """Print the coverage of both intervals and the chances to be first, by the tasks seen."""
     rows, chances = [], []
-    for seen in (count for count in SEEN if count < found.ranks.shape[1]):
+    for seen in (count for count in SEEN if count < collection.ranks.shape[1]):
         rng, of_draws = np.random.default_rng(seen), []
         for _ in range(draws):
-            places, new = draw(found, seen, rng)
-            ranks, rank = found.ranks[:, places], found.ranks[:, new]
+            places, new = draw(collection, seen, rng)
+            ranks, rank = collection.ranks[:, places], collection.ranks[:, new]
             expected = next_ranks(ranks)
             mean = rank_models(list(-ranks.T[:, :, None]), ~np.isnan(ranks))
             first = int(np.nanargmin(mean.mean))
@@ -95,8 +95,8 @@ def coverage(found: Collection, draws: int) -> None:
                     "width": expected.high - expected.low + 1,
                     "first of board: chance": expected.first[first],
                     "was first": won[first],
-                    "loss": mean_loss(found.losses[[first]][:, places])[0][0],
-                    "lost": found.losses[first, new],
+                    "loss": mean_loss(collection.losses[[first]][:, places])[0][0],
+                    "lost": collection.losses[first, new],
                 }
             )
         table = {name: [d[name] for d in of_draws] for name in of_draws[0]}
@@ -117,16 +117,16 @@ def show_chances(pairs: np.ndarray) -> None:
     print(summary.round(3).to_string(), end="\n\n")
 
 
-def narrowing(found: Collection, draws: int) -> None:
+def narrowing(collection: Collection, draws: int) -> None:
     """Print coverage and width of the intervals of alike tasks, from all tasks but one."""
     rows = []
-    for kind, size, places, facts in alike_tasks(found.kinds, found.sizes):
+    for kind, size, places, facts in alike_tasks(collection.kinds, collection.sizes):
         rng, of_draws = np.random.default_rng(0), []
-        own = np.intersect1d(places, found.whole)
-        for _ in range(draws if len(own) > FEWEST_SEEN else 0):
-            new = int(rng.choice(own))
-            others = np.delete(np.arange(found.ranks.shape[1]), new)
-            ranks, rank = ranks_among_all(found.ranks[:, others]), found.ranks[:, new]
+        whole_places = np.intersect1d(places, collection.whole)
+        for _ in range(draws if len(whole_places) > FEWEST_SEEN else 0):
+            new = int(rng.choice(whole_places))
+            others = np.delete(np.arange(collection.ranks.shape[1]), new)
+            ranks, rank = ranks_among_all(collection.ranks[:, others]), collection.ranks[:, new]
             low, high = alike_rank_bounds(ranks, facts[others], facts[new])
             all_low, all_high = next_rank_bounds(ranks)
             covered = inside(low, rank, high), inside(all_low, rank, all_high)
@@ -136,7 +136,7 @@ def narrowing(found: Collection, draws: int) -> None:
             names = ("covered", "covered by that of all", "width", "width of all", "narrowest")
             means = dict(zip(names, np.mean(of_draws, axis=0), strict=True))
             narrower = 1 - means["width"] / means["width of all"]
-            label = {"kind": kind or "any", "size": size or "any", "tasks": len(own)}
+            label = {"kind": kind or "any", "size": size or "any", "tasks": len(whole_places)}
             rows.append({**label, "draws": draws, **means, "narrower": narrower})
     if not rows:
         print(f"no kind and size of tasks has more than {FEWEST_SEEN}, but not all, of the tasks\n")
@@ -149,19 +149,19 @@ def _narrowest(width: np.ndarray, width_of_all: np.ndarray) -> list[float]:
     return [float(np.nanmax(1 - width / width_of_all))]
 
 
-def explained(found: Collection, draws: int) -> None:
+def explained(collection: Collection, draws: int) -> None:
     """Print how much of the variance of ranks kind and size explain on a task left out.
 
     If this is the part r and ranks vary alike everywhere, their spread is smaller by 1 - √(1 - r).
     """
     del draws
-    facts = next((facts for *_, facts in alike_tasks(found.kinds, found.sizes)), None)
+    facts = next((facts for *_, facts in alike_tasks(collection.kinds, collection.sizes)), None)
     if facts is None:
         return
-    known = np.column_stack([np.ones(len(found.whole)), facts[found.whole]])
+    design = np.column_stack([np.ones(len(collection.whole)), facts[collection.whole]])
     penalty = np.diag([1e-9, *[2.0] * facts.shape[1]])
-    fit = known @ np.linalg.solve(known.T @ known + penalty, known.T)
-    ranks = found.ranks[:, found.whole]
+    fit = design @ np.linalg.solve(design.T @ design + penalty, design.T)
+    ranks = collection.ranks[:, collection.whole]
     left_out = (ranks - ranks @ fit.T) / (1 - np.diag(fit))
     means = (ranks - ranks.mean(axis=1, keepdims=True)) * ranks.shape[1] / (ranks.shape[1] - 1)
     part = 1 - (left_out**2).sum(axis=1) / (means**2).sum(axis=1)
@@ -169,9 +169,9 @@ def explained(found: Collection, draws: int) -> None:
     print(f"variance of ranks that kind and size explain, by model: {numbers}\n")
 
 
-def skipping(found: Collection, draws: int) -> None:
+def skipping(collection: Collection, draws: int) -> None:
     """Print the coverage of the rank among all models if models skip tasks at random."""
-    rows, complete = [], found.ranks[:, found.whole]
+    rows, complete = [], collection.ranks[:, collection.whole]
     models, tasks = complete.shape
     for name in ("none", "10 % of cells", "30 % of cells", "half the models skip half"):
         rng, of_draws = np.random.default_rng(0), []
@@ -201,11 +201,13 @@ def main() -> None:
     parser.add_argument("files", nargs="+")
     parser.add_argument("--draws", type=int, default=300)
     arguments = parser.parse_args()
-    found = read(arguments.files)
-    models, tasks = found.ranks.shape
-    print(f"{models} models, {tasks} tasks, {len(found.whole)} of them taken by all", end="\n\n")
+    collection = read(arguments.files)
+    models, tasks = collection.ranks.shape
+    print(
+        f"{models} models, {tasks} tasks, {len(collection.whole)} of them taken by all", end="\n\n"
+    )
     for part in (coverage, narrowing, explained, skipping):
-        part(found, arguments.draws)
+        part(collection, arguments.draws)
 
 
 if __name__ == "__main__":

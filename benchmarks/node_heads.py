@@ -104,8 +104,8 @@ def _scores(
 ) -> np.ndarray:
     params = {name: value for name, value in definition.items() if name != "use"}
     scores = []
-    for (train, test), made in zip(folds, shared, strict=True):
-        share = partial(_shared, made)
+    for (train, test), cache in zip(folds, shared, strict=True):
+        share = partial(_shared, cache)
         offers = {"kind": kind, "random_state": 0, "share": share}
         head = build("head", heads.get(definition["use"]), params, offers)
         head.fit(share("train", lambda train=train: X[train]), target[train])
@@ -117,10 +117,10 @@ def _scores(
     return np.array(scores)
 
 
-def _shared(made: dict[str, Any], name: str, make: Callable[[], Any]) -> Any:
-    if name not in made:
-        made[name] = make()
-    return made[name]
+def _shared(cache: dict[str, Any], name: str, make: Callable[[], Any]) -> Any:
+    if name not in cache:
+        cache[name] = make()
+    return cache[name]
 
 
 def _nested(X: np.ndarray, y: np.ndarray) -> tuple[str, float, float, str, str]:

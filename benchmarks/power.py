@@ -19,16 +19,16 @@ PILOTS = (6, 10, 20, 40)
 EFFECTS = (0.3, 0.5, 0.8)
 
 
-def reached_power(tasks: int, effect: float, pilots: int, known: bool = False) -> float:
+def reached_power(tasks: int, effect: float, pilots: int, variance_known: bool = False) -> float:
     """Return the mean power of the numbers of tasks that pilots of this many tasks ask for.
 
-    ``known`` takes the standard deviation of the pilot for the true one.
+    ``variance_known`` takes the standard deviation of the pilot for the true one.
     """
     freedom = tasks - 1
     # equally probable standard deviations of pilots
     shares = (np.arange(pilots) + 0.5) / pilots
     spreads = np.sqrt(scipy.special.chdtri(freedom, shares) / freedom)
-    pilot = np.inf if known else freedom
+    pilot = np.inf if variance_known else freedom
     needed = np.array([needed_pairs(spread, effect, pilot) for spread in spreads])
     return float(_t_power(needed - 1, effect * np.sqrt(needed)).mean())
 
@@ -43,7 +43,7 @@ def main() -> None:
     for tasks in PILOTS:
         for effect in EFFECTS:
             now = reached_power(tasks, effect, arguments.pilots)
-            before = reached_power(tasks, effect, arguments.pilots, known=True)
+            before = reached_power(tasks, effect, arguments.pilots, variance_known=True)
             print(f"| {tasks} | {effect} | {now:.3f} | {before:.3f} |")
 
 

@@ -21,7 +21,8 @@ class Case:
     of the original's source.
     The time is the CPU time of the whole process and its children, unless the command prints a
     line ``cpu_seconds=1.23``: then it is that number, for comparisons that exclude the start.
-    A line ``scores={"name": 0.5, ...}`` (JSON) of both commands is compared.
+    A line ``scores={"name": 0.5, ...}`` (JSON) of both commands is compared. ``quick`` says that
+    the case takes a few seconds.
     """
 
     name: str
@@ -30,16 +31,18 @@ class Case:
     goal: float
     tolerance: float = 0.0
     environment: dict[str, str] = field(default_factory=dict)
+    quick: bool = False
 
 
 @dataclass(frozen=True)
 class Recipe:
     """An original system: what it needs, and the cases to measure.
 
-    ``source`` says which repository and commit must be given with ``--source NAME=FOLDER`` if the
-    system is not on PyPI. ``prepare`` writes the input files of the cases into a folder, once, and
+    ``source`` is the repository, ``HOST/OWNER/NAME at commit HASH``, if the system is not on PyPI.
+    ``prepare`` writes the input files of the cases into a folder, once, and
     returns the cases. ``extras`` are the extras of Karat that the cases need. ``python2_package``
     is an installed package that ``fissix``, one of the requirements, converts to Python 3.
+    ``quick`` says that some of its cases are.
     """
 
     title: str
@@ -49,3 +52,4 @@ class Recipe:
     no_deps: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     python2_package: str | None = None
+    quick: bool = False

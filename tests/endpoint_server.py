@@ -1,6 +1,6 @@
 """A small embedding server that can misbehave on purpose, for tests, docs and benchmarks.
 
-It speaks all dialects of ``karat.ext.endpoints.endpoints``. The vector of a text is the sum of
+It speaks all dialects of ``karat.ext.endpoints``. The vector of a text is the sum of
 random vectors of its words, so texts that share words are similar. ``GET /stats`` returns what the
 server counted itself. Run it: ``python tests/endpoint_server.py --port 8080``.
 """

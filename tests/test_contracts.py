@@ -46,8 +46,14 @@ def offline(monkeypatch):
 
 
 MODELS = [*DEFINITIONS.names("models"), *builtin(registry.models)]
-#: fewer trees for the models that would take minutes
+#: fewer trees or rows for the models that would take long
 SMALLER = {
+    "forest-scores": {"options": {"trees": 20}},
+    "random-forest": {
+        "classifier_options": {"n_estimators": 20},
+        "regressor_options": {"n_estimators": 20},
+    },
+    "table-rows-use": {"rows": 3},
     "RandomForest": {"n_estimators": 10},
     "TunedRandomForest": {"n_estimators": 2, "k_folds": 2},
 }

@@ -7,6 +7,7 @@ import runpy
 import shlex
 import shutil
 import sys
+import tomllib
 from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -388,3 +389,55 @@ def test_the_readme_is_short():
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert pictures and all(each.startswith("https://") for each in pictures)  # also for PyPI
     assert len(re.findall(r"\]\(", text)) <= 11
+
+
+# -- the site -------------------------------------------------------------------------------
+
+#: the parts of the site, in their order
+PARTS = (
+    *("Start", "Evaluate", "Understand", "Decide", "Share", "Scale", "Extend", "Coming from"),
+    "Reference",
+)
+#: most entries of a part of the navigation
+MOST_ENTRIES = 8
+
+
+def entries(nav: list) -> list[tuple[str, object]]:
+    """Return the titles of a part of the navigation with their pages or parts."""
+    return [item for entry in nav for item in entry.items()]
+
+
+def pages_below(nav: list) -> list[str]:
+    """Return the pages of a part of the navigation; no part has many entries."""
+    assert len(entries(nav)) <= MOST_ENTRIES
+    pages: list[str] = []
+    for _, inner in entries(nav):
+        pages += [inner] if isinstance(inner, str) else pages_below(inner)
+    return pages
+
+
+def test_the_navigation_has_nine_parts_and_every_page_once():
+    project = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    parts = dict(entries(project["nav"]))
+    assert tuple(parts) == PARTS
+    pages = [page for part in parts.values() for page in pages_below(part)]
+    written = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+    written = [page for page in written if not page.startswith("checks/")]  # made by make docs
+    assert sorted(pages) == sorted(written)
+
+
+FILES = re.compile(r"`([a-z][\w/]*(?:\.\w+|/))`")
+
+
+def test_the_files_to_change_exist():
+    """Those of the table of docs/architecture.md, where FOLDER and SYSTEM are any folder."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    section = page.partition("## I want to change")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 20
+    for row in rows:
+        files = FILES.findall(row)
+        assert files, row
+        for file in files:
+            pattern = file.rstrip("/").replace("FOLDER", "*").replace("SYSTEM", "*")
+            assert list((ROOT / "src" / "karat").glob(pattern)), file

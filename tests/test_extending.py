@@ -33,6 +33,13 @@ suites:
 """
 
 
+def shown(part: str) -> list[str]:
+    """Return the words of the command of the page that has a part."""
+    lines = re.findall(r"^```text\n(karat .*)\n```", PAGE.read_text("utf-8"), re.M)
+    (line,) = (line for line in lines if part in line)
+    return line.split()[1:]
+
+
 def install(files: dict[str, str], site: Path) -> None:
     """Write a package and its metadata into a folder of packages, as an installer does."""
     project = tomllib.loads(files["pyproject.toml"])["project"]
@@ -78,19 +85,7 @@ def karat(tmp_path_factory):
 @pytest.fixture(scope="module")
 def scores(karat):
     """Return the leaderboard of the encoder and of a constant, by the metric."""
-    models = ("-m", "letter-counts", "-m", "dummy")
-    words = (
-        "run",
-        "breast-cancer",
-        *models,
-        "--metric",
-        "worst_class,acc",
-        "-w",
-        "0",
-        "-o",
-        "results",
-    )
-    return json.loads(karat(*words, "--format", "json"))
+    return json.loads(karat(*shown("--metric"), "-w", "0", "-o", "results", "--format", "json"))
 
 
 def test_the_page_has_all_files():
@@ -101,7 +96,7 @@ def test_the_page_has_all_files():
 
 def test_the_encoder_passes_the_contract_checks_and_is_scored_by_the_metric(karat, scores):
     assert "letter-counts" in karat("list", "models")
-    karat("check", "letter-counts")
+    karat(*shown("karat check"))
     assert [row["model"] for row in scores] == ["letter-counts", "dummy"]
     assert scores[0]["breast-cancer"] > scores[1]["breast-cancer"] == 0.0  # of the worst class
     (plan, *_) = karat.folder.glob("results/*/run.json")
@@ -110,8 +105,7 @@ def test_the_encoder_passes_the_contract_checks_and_is_scored_by_the_metric(kara
 
 @pytest.mark.slow
 def test_the_vector_file_is_read_by_its_ending(karat):
-    words = ("run", "towns", "--define", "towns.yaml", "-m", "towns.sem", "-w", "0", "-o", "towns")
-    table = karat(*words, "--format", "csv")
+    table = karat(*shown("towns.sem"), "-w", "0", "-o", "towns", "--format", "csv")
     assert "towns" in table and "1.0" in table
 
 

@@ -53,12 +53,12 @@ class Watch(Progress):
             self.embedded()
 
 
-def classification(texts: list[str], given: dict[str, np.ndarray]) -> list[karat.Task]:
-    frame = pd.DataFrame({"text": texts, "label": given["labels"]})
-    tested = np.arange(int(given["pool"]), len(texts)).tolist()
+def classification(texts: list[str], arrays: dict[str, np.ndarray]) -> list[karat.Task]:
+    frame = pd.DataFrame({"text": texts, "label": arrays["labels"]})
+    tested = np.arange(int(arrays["pool"]), len(texts)).tolist()
     folds = [
         {"train": rows.tolist(), "test": tested, "repeat": number}
-        for number, rows in enumerate(given["draws"])
+        for number, rows in enumerate(arrays["draws"])
     ]
     data = karat.Dataset.from_columns(
         frame, ["text"], "label", name="classes", kind="classification"
@@ -82,9 +82,9 @@ def classification(texts: list[str], given: dict[str, np.ndarray]) -> list[karat
     ]
 
 
-def pairs(texts: list[str], given: dict[str, np.ndarray]) -> list[karat.Task]:
+def pairs(texts: list[str], arrays: dict[str, np.ndarray]) -> list[karat.Task]:
     half = len(texts) // 2
-    frame = pd.DataFrame({"one": texts[:half], "two": texts[half:], "label": given["labels"]})
+    frame = pd.DataFrame({"one": texts[:half], "two": texts[half:], "label": arrays["labels"]})
     data = karat.Dataset.from_columns(
         frame, ["one", "two"], "label", name="pairs", kind="classification"
     )
@@ -100,12 +100,12 @@ def pairs(texts: list[str], given: dict[str, np.ndarray]) -> list[karat.Task]:
     ]
 
 
-def retrieval(texts: list[str], given: dict[str, np.ndarray]) -> list[karat.Task]:
+def retrieval(texts: list[str], arrays: dict[str, np.ndarray]) -> list[karat.Task]:
     data = karat.Dataset(
         name="retrieval",
         items=pd.Series(texts),
-        questions=pd.DataFrame({"query": int(given["documents"]) + given["asked"]}),
-        target=given["wanted"],
+        questions=pd.DataFrame({"query": int(arrays["documents"]) + arrays["asked"]}),
+        target=arrays["wanted"],
         kind="items",
         modality="text",
     )
@@ -115,36 +115,36 @@ def retrieval(texts: list[str], given: dict[str, np.ndarray]) -> list[karat.Task
     return [karat.Task("retrieval", data, probe=probe, split={"use": "all"}, metrics=metrics)]
 
 
-def evaluate(problem: str, given: dict[str, np.ndarray]) -> tuple[dict[str, float], Any]:
+def evaluate(problem: str, arrays: dict[str, np.ndarray]) -> tuple[dict[str, float], Any]:
     """Return the scores by their names in mteb, and the CPU seconds: of all, and of scoring."""
-    known, watch = Known(given["vectors"]), Watch()
-    tasks = globals()[problem](list(known.rows), given)
+    vectors, watch = Known(arrays["vectors"]), Watch()
+    tasks = globals()[problem](list(vectors.rows), arrays)
     with tempfile.TemporaryDirectory() as output:
         os.environ["KARAT_CACHE"] = output
         with patch("karat.execution.plan.encoder_identity", watch.identity):
             begun = time.process_time()
-            (run,) = karat.evaluate({"known": known}, tasks, output=output, progress=watch)
+            (run,) = karat.evaluate({"known": vectors}, tasks, output=output, progress=watch)
             whole = time.process_time() - begun
         results = run.results().groupby("task").mean(numeric_only=True)
     scores: dict[str, float] = {}
     for task in tasks:
-        found = results.loc[task.name, list(task.metrics)].to_dict()
+        means = results.loc[task.name, list(task.metrics)].to_dict()
         if problem == "pairs":
-            for name, value in found.items():
+            for name, value in means.items():
                 scores[name] = max(value, scores.get(name, 0.0))
                 scores[name.replace("max", task.name)] = value
         else:
-            scores |= found
+            scores |= means
     return scores, {"whole": whole, "scoring": whole - watch.seconds}
 
 
 def main() -> None:
     problem, folder, count = sys.argv[1:]
     for suffix in ("-small", ""):
-        given = dict(np.load(Path(folder) / f"{problem}{suffix}.npz"))
+        arrays = dict(np.load(Path(folder) / f"{problem}{suffix}.npz"))
         if problem == "classification":
-            given["draws"] = np.load(Path(folder) / f"draws{suffix}.npy")
-        scores, seconds = evaluate(problem, given)
+            arrays["draws"] = np.load(Path(folder) / f"draws{suffix}.npy")
+        scores, seconds = evaluate(problem, arrays)
     print(f"cpu_seconds={seconds[count]:.4f}")
     print(f"scores={json.dumps(scores)}")
 

@@ -51,9 +51,9 @@ class Known(AbsEncoder):
     def encode(self, inputs: Any, **_: Any) -> np.ndarray:
         begun = time.process_time()
         rows = [self.rows[text] for batch in inputs for text in batch["text"]]
-        found = self.vectors[rows]
+        encoded = self.vectors[rows]
         self.seconds += time.process_time() - begun
-        return found
+        return encoded
 
     def load(self, *arguments: Any, **named: Any) -> Any:
         begun = time.process_time()
@@ -68,9 +68,9 @@ class Classification(AbsTaskClassification):
     drawn: list[list[int]]
 
     def _undersample_data(self, *arguments: Any, **named: Any) -> Any:
-        found = super()._undersample_data(*arguments, **named)
-        self.drawn.append(found[2])
-        return found
+        drawn = super()._undersample_data(*arguments, **named)
+        self.drawn.append(drawn[2])
+        return drawn
 
 
 #: what the metrics of each query are called there
@@ -86,14 +86,14 @@ class Retrieval(AbsTaskRetrieval):
         self.exact = {}
         for name in next(iter(scores.values())):
             stem, _, cut = name.rpartition("_")
-            mean = np.mean([each[name] for each in scores.values()])
+            mean = np.mean([query_scores[name] for query_scores in scores.values()])
             self.exact[f"{NAMES.get(stem, stem)}_at_{cut}"] = float(mean)
         return {}
 
 
-def classification(texts: list[str], given: dict[str, np.ndarray]) -> Any:
+def classification(texts: list[str], arrays: dict[str, np.ndarray]) -> Any:
     task = made(Classification, "Classification", "accuracy")
-    pool, labels = int(given["pool"]), given["labels"].tolist()
+    pool, labels = int(arrays["pool"]), arrays["labels"].tolist()
     task.drawn = []
     task.dataset = datasets.DatasetDict(
         train=datasets.Dataset.from_dict({"text": texts[:pool], "label": labels[:pool]}),
@@ -102,18 +102,18 @@ def classification(texts: list[str], given: dict[str, np.ndarray]) -> Any:
     return task
 
 
-def pairs(texts: list[str], given: dict[str, np.ndarray]) -> Any:
+def pairs(texts: list[str], arrays: dict[str, np.ndarray]) -> Any:
     task = made(AbsTaskPairClassification, "PairClassification", "max_ap")
-    half, labels = len(texts) // 2, given["labels"].tolist()
+    half, labels = len(texts) // 2, arrays["labels"].tolist()
     columns = {"sentence1": texts[:half], "sentence2": texts[half:], "labels": labels}
     task.dataset = datasets.DatasetDict(test=datasets.Dataset.from_dict(columns))
     return task
 
 
-def retrieval(texts: list[str], given: dict[str, np.ndarray]) -> Any:
-    documents = int(given["documents"])
+def retrieval(texts: list[str], arrays: dict[str, np.ndarray]) -> Any:
+    documents = int(arrays["documents"])
     relevant: dict[str, dict[str, int]] = {}
-    for query, answer in zip(given["asked"].tolist(), given["wanted"].tolist(), strict=True):
+    for query, answer in zip(arrays["asked"].tolist(), arrays["wanted"].tolist(), strict=True):
         relevant.setdefault(texts[documents + query], {})[texts[answer]] = 1
     sides = {
         name: datasets.Dataset.from_dict({"id": part, "text": part})
@@ -142,18 +142,18 @@ def made(kind: type, what: str, main_score: str) -> Any:
     return task
 
 
-def evaluate(make: Callable[..., Any], given: dict[str, np.ndarray]) -> tuple[Any, Any, Any]:
+def evaluate(make: Callable[..., Any], arrays: dict[str, np.ndarray]) -> tuple[Any, Any, Any]:
     """Return the task, its scores, and the CPU seconds: of all, and of scoring."""
-    known = Known(given["vectors"])
-    task = make(list(known.rows), given)
+    model = Known(arrays["vectors"])
+    task = make(list(model.rows), arrays)
     with ExitStack() as stack:
-        for place in LOADERS:
-            stack.enter_context(patch(f"{place}.create_dataloader", known.load))
+        for module in LOADERS:
+            stack.enter_context(patch(f"{module}.create_dataloader", model.load))
         begun = time.process_time()
-        found = mteb.evaluate(known, task, cache=None, show_progress_bar=False, co2_tracker=False)
+        results = mteb.evaluate(model, task, cache=None, show_progress_bar=False, co2_tracker=False)
         whole = time.process_time() - begun
-    scores = {**found.task_results[0].scores["test"][0], **getattr(task, "exact", {})}
-    return task, scores, {"whole": whole, "scoring": whole - known.seconds}
+    scores = {**results.task_results[0].scores["test"][0], **getattr(task, "exact", {})}
+    return task, scores, {"whole": whole, "scoring": whole - model.seconds}
 
 
 def main() -> None:
@@ -161,8 +161,8 @@ def main() -> None:
     datasets.disable_progress_bars()
     torch.set_num_threads(1)
     for suffix in ("-small", ""):
-        given = dict(np.load(Path(folder) / f"{problem}{suffix}.npz"))
-        task, scores, seconds = evaluate(globals()[problem], given)
+        arrays = dict(np.load(Path(folder) / f"{problem}{suffix}.npz"))
+        task, scores, seconds = evaluate(globals()[problem], arrays)
         if problem == "classification":
             np.save(Path(folder) / f"draws{suffix}.npy", np.array(task.drawn))
     print(f"cpu_seconds={seconds[count]:.4f}")

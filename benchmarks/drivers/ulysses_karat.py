@@ -28,21 +28,21 @@ from karat.probes.trained import predict_checked
 
 def main(rows: str, repeats: str, hidden: str, mode: str) -> None:
     """Train one head per fold."""
-    given = np.load(rows)
-    X, y = given["X"], given["y"]
+    arrays = np.load(rows)
+    X, y = arrays["X"], arrays["y"]
     table = pd.DataFrame({"row": np.arange(len(y)), "y": y})
     data = karat.Dataset.from_table(table, "y", name="rows", kind="classification")
-    found = []
+    fold_scores = []
     start = time.process_time()
     for number, fold in enumerate(split(data, {"use": "senteval", "repeats": int(repeats)}, 0)):
         dims = [int(hidden)] if int(hidden) else None
         head = AdamW(mode=mode, hidden_dims=dims, fold=number, random_state=number)
         head.fit(X[fold.train], y[fold.train])
         predictions = predict_checked(head, X[fold.test], data.take(fold.test), "adamw")
-        found.append([score(name, predictions)[0] for name in ("above_chance", "logloss")])
+        fold_scores.append([score(name, predictions)[0] for name in ("above_chance", "logloss")])
     print(f"cpu_seconds={time.process_time() - start:.3f}")
     names = ("metric_test", "loss_test") if mode == "exact" else ("metric_test",)
-    print(f"scores={json.dumps(dict(zip(names, np.mean(found, axis=0), strict=False)))}")
+    print(f"scores={json.dumps(dict(zip(names, np.mean(fold_scores, axis=0), strict=False)))}")
 
 
 if __name__ == "__main__":

@@ -47,11 +47,11 @@ def main(source: str, rows: str, task: str, repeats: str, hidden: str) -> None:
     assets, train = (import_module(f"ulysses_senteval.{name}") for name in ("assets", "train"))
     train.stats.summarize_metrics = without_intervals
     torch.set_num_threads(1)
-    given = np.load(rows)
-    classes = int(given["y"].max()) + 1
-    X, y = torch.from_numpy(given["X"]), given["y"].astype(float if classes == 2 else int)
+    arrays = np.load(rows)
+    classes = int(arrays["y"].max()) + 1
+    X, y = torch.from_numpy(arrays["X"]), arrays["y"].astype(float if classes == 2 else int)
     start = time.process_time()
-    found, _ = train.kfold_train(
+    results, _ = train.kfold_train(
         X,
         y,
         classes,
@@ -63,7 +63,7 @@ def main(source: str, rows: str, task: str, repeats: str, hidden: str) -> None:
         hidden_dims=[int(hidden)] if int(hidden) else None,
     )
     print(f"cpu_seconds={time.process_time() - start:.3f}")
-    scores = {name: float(np.mean(found[name])) for name in ("metric_test", "loss_test")}
+    scores = {name: float(np.mean(results[name])) for name in ("metric_test", "loss_test")}
     print(f"scores={json.dumps(scores)}")
 
 

@@ -83,8 +83,8 @@ def prepare(folder: Path) -> list[Case]:
     user = (folder / "user").resolve()
     write_inputs(user)
     cases = [
-        ("one constant job", ["constantpredictor", "one", "1h4c"], 1, 1.0),
-        ("ten constant jobs", ["constantpredictor", "ten", "1h4c"], FOLDS, 1.0),
+        ("one constant job", ["constantpredictor", "one", "1h4c"], 1, 1.2),
+        ("ten constant jobs", ["constantpredictor", "ten", "1h4c"], FOLDS, 1.5),
     ]
     return [
         Case(

@@ -62,7 +62,7 @@ class Check:
     fix: str = ""
 
 
-def check_model(model: Any, modality: str | None = None) -> list[Check]:
+def check_model(model: object, modality: str | None = None) -> list[Check]:
     """Return one check per requirement of an encoder or a predictor, for each modality it takes.
 
     Parameters
@@ -254,7 +254,7 @@ class _Trial:
             raise _Broken
 
     @contextmanager
-    def watched(self, *data: Any) -> Iterator[None]:
+    def watched(self, *data: object) -> Iterator[None]:
         """Record whether the block changes the data or numpy's global random state."""
         marks, state = [_mark(part) for part in data], np.random.get_state()
         yield
@@ -286,7 +286,7 @@ def run_trials(
     return [check for trial in filter(good, tried) for check in trial.checks] or best.checks
 
 
-def _mark(data: Any) -> str:
+def _mark(data: object) -> str:
     return str(data.tolist()) if isinstance(data, np.ndarray) else fingerprint(data)
 
 
@@ -352,7 +352,7 @@ def _looks_up(model: Model) -> bool:
     return callable(getattr(model.prototype, "vocabulary", None))
 
 
-def _kinds(prototype: Any) -> list[str]:
+def _kinds(prototype: object) -> list[str]:
     """Return the kinds of target that a predictor declares; empty if it declares none."""
     if hasattr(prototype, "declines"):
         return [kind for kind in ("classification", "regression") if not prototype.declines(kind)]
@@ -366,32 +366,30 @@ def _try_model(model: Model, data: Dataset, trial: _Trial) -> None:
         with trial.check("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
             data = _lookup_sample(model.prototype)
     items, truth, held = data.items, np.asarray(data.target), np.arange(len(data)) % 4 == 0
-    arguments = items[~held], truth[~held], items[held]
+    parts = items[~held], truth[~held], items[held]
     with trial.check("can be cloned unfitted", "Only store parameters in __init__.", fatal=True):
         model.fresh(SEED, data.kind)
     with trial.check("runs", _FIX_RUN, fatal=True):
-        with trial.watched(*arguments):
-            fitted, first = act(model, data.kind, *arguments)
-    judge(trial, fitted, first, *arguments)
+        with trial.watched(*parts):
+            fitted, first = act(model, data.kind, *parts)
+    judge(trial, fitted, first, *parts)
     trial.check_watched()
     tags = sklearn_tags(model.prototype)
     if act is _embed and not model.stateless and not (tags and tags.target_tags.required):
         with trial.check("fits without a target", "Accept y=None in fit: some tasks hide y."):
-            _embed(model, data.kind, arguments[0], None, arguments[2])
+            _embed(model, data.kind, parts[0], None, parts[2])
     with trial.check("is reproducible with a fixed seed", "Use random_state for all randomness."):
-        other = slice(-len(arguments[1]), None)  # this copy must not affect the next one
-        act(model, data.kind, items[other], truth[other], arguments[2])
-        require_equal(first, act(model, data.kind, *arguments)[1])
+        other = slice(-len(parts[1]), None)  # this copy must not affect the next one
+        act(model, data.kind, items[other], truth[other], parts[2])
+        require_equal(first, act(model, data.kind, *parts)[1])
     if not trial.checks[-1].passed:
         return  # not reproducible: further comparisons are meaningless
     with trial.check("can be pickled", "Drop what cannot be pickled in __getstate__."):
-        require_equal(
-            first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *arguments)[1]
-        )
+        require_equal(first, act(cloudpickle.loads(cloudpickle.dumps(model)), data.kind, *parts)[1])
     if act is _embed:
         with trial.check("encodes each row independently", "Do not fit in transform."):
             for rows in (slice(None, None, -2), slice(0, 1)):
-                alone = _array(fitted.transform(arguments[2].iloc[rows])).astype(float)
+                alone = _array(fitted.transform(parts[2].iloc[rows])).astype(float)
                 require_equal([first[1][rows].astype(float)], [alone], TOLERANCE)
 
 
@@ -403,12 +401,18 @@ def _lookup_sample(prototype: Any) -> Dataset:
     return Dataset("sample", items, questions, truth, "classification", "entity")
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: np.ndarray) -> np.ndarray:
     values = values.detach().cpu() if hasattr(values, "detach") else values
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
-def _embed(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, list[np.ndarray]]:
+def _embed(
+    model: Model,
+    kind: str,
+    X: pd.DataFrame | pd.Series,
+    y: np.ndarray | None,
+    test: pd.DataFrame | pd.Series,
+) -> tuple[Any, list[np.ndarray]]:
     encoder, train = model.fresh(SEED, kind), (X,) if y is None else (X, y)
     if hasattr(encoder, "fit_transform") and not model.stateless:
         vectors = encoder.fit_transform(*train)
@@ -420,7 +424,12 @@ def _embed(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, lis
 
 
 def _try_vectors(
-    trial: _Trial, fitted: Any, outputs: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+    trial: _Trial,
+    fitted: object,
+    outputs: list[np.ndarray],
+    X: pd.DataFrame | pd.Series,
+    y: np.ndarray,
+    test: pd.DataFrame | pd.Series,
 ) -> None:
     with trial.check("returns a 2-D array of finite numbers", "Return a 2-D array.", fatal=True):
         vectors = [values.astype(float) for values in outputs]
@@ -438,7 +447,13 @@ def _try_vectors(
         require(train == tested, f"{train} for train items, {tested} for test items.")
 
 
-def _predict(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, list[np.ndarray]]:
+def _predict(
+    model: Model,
+    kind: str,
+    X: pd.DataFrame | pd.Series,
+    y: np.ndarray | None,
+    test: pd.DataFrame | pd.Series,
+) -> tuple[Any, list[np.ndarray]]:
     predictor = model.fresh(SEED, kind)
     predictor.fit(X, y)
     chances = kind == "classification" and hasattr(predictor, "predict_proba")

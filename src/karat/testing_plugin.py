@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,7 +22,7 @@ class GateFixture:
 
     def not_worse(
         self,
-        new: Any,
+        new: object,
         than: str | Path,
         *,
         margin: float = 0.01,

@@ -23,7 +23,7 @@ def request_vectors(order: dict) -> int:
     from karat.core.services import use_services
     from karat.errors import Postponed
     from karat.ext.endpoints.endpoint_account import current_account
-    from karat.ext.endpoints.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
     if limit := order.get("file_limit"):
         import resource
@@ -46,7 +46,7 @@ def warm_up() -> None:
     from karat.core.services import RunServices, use_services
     from karat.errors import ContractError
     from karat.ext.endpoints.endpoint_account import current_account
-    from karat.ext.endpoints.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
     with tempfile.TemporaryDirectory() as folder, suppress(ContractError):
         with use_services(RunServices(store=Path(folder))):

@@ -18,9 +18,9 @@ import pytest
 
 from karat.core.services import RunServices
 from karat.errors import Postponed
+from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 from karat.ext.endpoints.endpoint_store import EndpointDatabase
 from karat.ext.endpoints.endpoint_vectors import VectorTable
-from karat.ext.endpoints.endpoints import EndpointEncoder
 
 from ..endpoint_server import serving, text_vector
 from ..ext.endpoints.accounts import make_account, use_account

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 from karat.ext.endpoints.endpoint_vectors import text_mark
-from karat.ext.endpoints.endpoints import EndpointEncoder
 
 from ..endpoint_server import serving
 from ..ext.endpoints.accounts import make_account

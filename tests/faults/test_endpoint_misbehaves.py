@@ -16,8 +16,8 @@ import pytest
 
 from karat.core.services import current_services
 from karat.errors import ContractError, Postponed
-from karat.ext.endpoints import endpoints
-from karat.ext.endpoints.endpoints import EndpointEncoder
+from karat.ext.endpoints import endpoint_delivery
+from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
 from ..endpoint_server import text_vector
 from ..ext.endpoints.accounts import make_account, use_account
@@ -39,8 +39,8 @@ def quick(monkeypatch, tmp_path):
     """Use an empty cache, and do not wait between attempts."""
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setattr(endpoints, "_wait", lambda stop, seconds: None)
-    monkeypatch.setattr(endpoints, "ATTEMPTS", 2)
+    monkeypatch.setattr(endpoint_delivery, "_wait", lambda stop, seconds: None)
+    monkeypatch.setattr(endpoint_delivery, "ATTEMPTS", 2)
 
 
 def encoder_of(server, **params):
@@ -221,7 +221,7 @@ def test_a_wrong_answer_is_one_message_and_no_vector(way):
         assert server.url in str(error.value)
         assert peak < LARGE and server.sent < 4 * LARGE
         posts = [texts for texts in server.requests if texts != ["GET"]]
-        assert len(posts) <= 12 * endpoints.ATTEMPTS
+        assert len(posts) <= 12 * endpoint_delivery.ATTEMPTS
         server.answer = well
         with use_account(make_account()):
             expected = [text_vector(text, WIDTH) for text in TEXTS]
@@ -267,7 +267,7 @@ def test_a_lost_answer_is_requested_again_a_few_times_then_postponed(way, resets
                 encoder_of(server).encode(TEXTS)
             assert account.vectors(encoder_of(server).family()).width is None
         clean(str(error.value))
-        assert 1 <= len(server.requests) <= endpoints.ATTEMPTS
+        assert 1 <= len(server.requests) <= endpoint_delivery.ATTEMPTS
         server.answer, server.resets = well, False
         with use_account(make_account()):
             expected = [text_vector(text, WIDTH) for text in TEXTS]
@@ -306,7 +306,7 @@ def test_an_answer_must_be_complete_in_time(how):
         with pytest.raises(Postponed, match="no complete answer within 0.3 seconds") as error:
             encoder_of(server, timeout=0.3).encode(TEXTS)
         clean(str(error.value))
-        assert len(server.requests) == endpoints.ATTEMPTS
+        assert len(server.requests) == endpoint_delivery.ATTEMPTS
 
 
 # -- refusals of too long texts --------------------------------------------------------------
@@ -325,7 +325,7 @@ def test_a_server_that_calls_every_text_too_long_gets_few_requests():
         first = len(server.requests)
         with pytest.raises(ContractError, match="too large|too long"):
             encoder_of(server, batch_texts=256).encode(texts[::-1])
-    assert first <= endpoints.REFUSALS + 16
+    assert first <= endpoint_delivery.REFUSALS + 16
     assert len(server.requests) == first
 
 
@@ -339,7 +339,7 @@ def test_one_text_that_no_shortening_helps_is_named():
         with pytest.raises(ContractError, match="'4 is the .*too long") as error:
             encoder_of(server, concurrency=1, batch_texts=2).encode(texts)
         clean(str(error.value))
-        assert len(server.requests) <= endpoints.SHORTENINGS + 12
+        assert len(server.requests) <= endpoint_delivery.SHORTENINGS + 12
         assert account.vectors(encoder_of(server).family()).width == WIDTH
 
 

@@ -557,6 +557,14 @@ def test_equal_rows_are_in_one_fold_and_folds_are_stratified():
         assert np.bincount(y[:40][held[:40]]).tolist() in ([3, 3, 4], [3, 4, 3], [4, 3, 3])
 
 
+@pytest.mark.parametrize("rows", [2, 3, 5, 17, 100])
+def test_inner_folds_of_numbers_are_those_of_kfold(rows):
+    X = np.random.default_rng(rows).normal(size=(rows, 3))
+    splits = KFold(min(3, rows), shuffle=True, random_state=7).split(X)
+    expected = [np.isin(np.arange(rows), test) for _, test in splits]
+    np.testing.assert_array_equal(inner_folds(X, None, 3, 7), expected)
+
+
 def test_fewer_folds_for_few_rows():
     X = np.arange(6.0)[:, None]
     assert len(inner_folds(X, list("aaabbb"), 5, 0)) == 3

@@ -42,13 +42,24 @@ def test_the_headline_says_whom_the_first_model_beats_and_what_is_open():
 
 
 def test_two_models_have_a_sentence_with_each_task():
-    found = facts(row("b", "worse", on("t0", -0.2, "worse"), on("t1", 0.0, "equal")))
+    found = facts(row("b", "worse", on("t0", -0.2, "worse"), on("t1", 0.0, "equal"), tasks=2))
     assert headline(found) == (
         "a is better than b on average over these 2 tasks (+0.200, 95 % interval +0.100 to +0.300)"
         ": better on t0 (+0.200, +0.150 to +0.250), equal scores on t1."
     )
-    same = facts(row("b", "equal", on("t0", 0.0, "equal"), on("t1", 0.0, "equal")))
+    same = facts(row("b", "equal", on("t0", 0.0, "equal"), on("t1", 0.0, "equal"), tasks=2))
     assert headline(same) == "a and b have equal scores on these 2 tasks."
+
+
+def test_models_with_an_untested_task_are_not_told_to_be_equal_on_it():
+    untested = {**on("t2", -0.2, "not tested"), "low": math.nan, "high": math.nan}
+    tasks = [on("t0", 0.0, "equal"), on("t1", 0.0, "equal"), untested]
+    found = {**row("b", "equal", *tasks), "tested": 2}
+    assert headline(facts(found)) == (
+        "a and b have equal scores on 2 of these 3 tasks: not tested on t2 (+0.200)."
+    )
+    text = headline(facts(found, row("c", "worse")))
+    assert "better than c, equal to b, tested on 2 of 3 tasks" in text
 
 
 def test_equal_scores_are_counted_and_tasks_without_a_test_are_named():

@@ -22,8 +22,8 @@ from karat.results.clusters import (
     near_duplicates,
     unit_notes,
 )
+from karat.results.item_tables import LENGTH
 from karat.results.load import gather_scores
-from karat.results.tables import LENGTH
 
 from ..cluster_data import run_users
 

@@ -22,7 +22,8 @@ from karat.results.compact import (
 )
 from karat.results.load import FrozenRun
 from karat.results.run import Run
-from karat.results.tables import check_record, scores_table
+from karat.results.stored_facts import check_record
+from karat.results.tables import scores_table
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

@@ -26,8 +26,8 @@ from karat.results.clusters import (
     declared_groups,
     known_clusters,
 )
+from karat.results.item_tables import GROUP
 from karat.results.selection import Side
-from karat.results.tables import GROUP
 
 #: level of the test, over all columns of a task
 LEVEL = 0.05

@@ -21,9 +21,9 @@ from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.output.result import Result
 from karat.output.table import Table
+from karat.results.item_tables import ABSENT, GROUP, NoItems, describe_item
 from karat.results.run import Run, open_runs
 from karat.results.selection import Side, common_rows, find_run, pooled_sides, unknown_model
-from karat.results.tables import ABSENT, GROUP, NoItems, describe_item
 from karat.stats.paired_tests import average_ranks
 
 #: items or slices in the table of a result

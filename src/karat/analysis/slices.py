@@ -29,8 +29,8 @@ from karat.results.clusters import (
     column_labels,
     known_clusters,
 )
+from karat.results.item_tables import ANSWER, GROUP, LENGTH
 from karat.results.run import Run
-from karat.results.tables import ANSWER, GROUP, LENGTH
 from karat.stats.paired_tests import ALPHA, CONFIDENCE, benjamini_hochberg
 
 #: features that are not columns of the data

@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -317,7 +317,6 @@ def run(context: click.Context, /, suite: str, **options_given: Any) -> int:
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite, run_suite, without_broken_files
     from karat.execution.progress import choose_progress
-    from karat.execution.resuming import RETRY_FAILED
     from karat.reporting import terminal
 
     tracker = _pop_tracker(options_given)
@@ -325,8 +324,6 @@ def run(context: click.Context, /, suite: str, **options_given: Any) -> int:
     context.with_resource(shown_downloads(not quiet))
     progress = choose_progress(quiet, options_given.pop("verbose"))
     named = options_given["models"]
-    if options_given.pop("retry_failed"):
-        options_given["resume"] = RETRY_FAILED
     options_given["command"] = given_words(context, NOT_REPEATED)
     models, tasks, catalog, options = resolve_session(suite, options_given)
     resume = resume_command()
@@ -378,7 +375,9 @@ def _send(runs: Sequence[Run], tracker: str | None) -> int:
     return 0
 
 
-def run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
+def run_until_stopped(
+    context: click.Context, execute: Callable[[], Any], resume: str
+) -> tuple[Any, str]:
     """Return the runs and a message about postponed jobs; exit if the run was interrupted."""
     from karat.execution.session import Stopped
 
@@ -473,7 +472,10 @@ def resolve(suite: str, words: dict[str, Any]) -> Any:
     from karat.config.catalog import Catalog, change_models, change_tasks, parse
     from karat.execution.evaluation import change_metrics, find_models_and_suite, make_options
     from karat.execution.resources import restored_folder
+    from karat.execution.resuming import RETRY_FAILED
 
+    if words.pop("retry_failed", False):
+        words["resume"] = RETRY_FAILED
     with restored_folder():
         catalog = Catalog(words.pop("define"))
     folder = words.pop("data_dir")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,10 @@ def option(usage: str, text: str = "", dest: str | None = None, **settings: Any)
 repeatable = partial(option, multiple=True)
 
 
-def combine_options(*several: Any) -> Any:
+def combine_options(*several: Callable[..., Any]) -> Any:
     """Return a decorator that adds several options to a command, in their order."""
 
-    def add(command: Any) -> Any:
+    def add(command: Callable[..., Any]) -> Any:
         for option in reversed(several):
             command = option(command)
         return command

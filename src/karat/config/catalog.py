@@ -167,7 +167,7 @@ class Catalog:
         return models
 
     def model(
-        self, model: Any, name: str | None = None, params: Mapping[str, Any] | None = None
+        self, model: object, name: str | None = None, params: Mapping[str, Any] | None = None
     ) -> Model:
         """Return a model from a name, a file, a URL, a ``"package.module:Name"`` or an object.
 
@@ -181,9 +181,9 @@ class Catalog:
         source = model.partition(":")[0]
         if is_address(model):
             return _from_source(source.lower(), model, name)
-        own, _, what = model.partition("=")
-        if what and own.strip() and name is None and not _is_file(model):
-            return self.model(what, own.strip())
+        label, _, what = model.partition("=")
+        if what and label.strip() and name is None and not _is_file(model):
+            return self.model(what, label.strip())
         if model in self.definitions.names("models", abstract=True):
             return self._defined(model, name, params or {})
         if model in registry.models:
@@ -299,10 +299,10 @@ class Catalog:
         for why in left_out:
             warnings.warn(why, stacklevel=2)
         return Suite(
-            name,
-            tuple(task for named in definition["tasks"] for task in self.tasks(named)),
-            tuple(definition.get("models") or ()),
-            definition.get("description") or "",
+            name=name,
+            tasks=tuple(task for named in definition["tasks"] for task in self.tasks(named)),
+            models=tuple(definition.get("models") or ()),
+            description=definition.get("description") or "",
         )
 
     def tasks(self, name: str) -> Sequence[Task]:
@@ -323,7 +323,13 @@ class Catalog:
             if path[0] == "dataset"
         }
         folder = self.definitions.folder("tasks", name, "dataset", "path")
-        loader = DatasetLoader(called, dataset, folder, ("tasks", name, "dataset"), origins)
+        loader = DatasetLoader(
+            name=called,
+            definition=dataset,
+            folder=folder,
+            path=("tasks", name, "dataset"),
+            origins=origins,
+        )
         return _task(called, definition, loader)
 
     def table_suite(
@@ -371,7 +377,9 @@ class Catalog:
         """Return a suite of one retrieval task on the user's corpus; see the reader "corpus"."""
         name = Path(folder).absolute().name
         definition = {"path": str(folder), "reader": "corpus", "options": dict(options or {})}
-        loader = DatasetLoader(name, definition, None, (str(folder),), {})
+        loader = DatasetLoader(
+            name=name, definition=definition, folder=None, path=(str(folder),), origins={}
+        )
         return Suite(name, (_task(name, self.definitions.get("tasks", "corpus"), loader),))
 
     def dataset(self, name: str) -> Any:
@@ -380,7 +388,13 @@ class Catalog:
             origins = self.definitions.origins("datasets", name)
             folder = self.definitions.folder("datasets", name, "path")
             definition = self.definitions.get("datasets", name)
-            return DatasetLoader(name, definition, folder, ("datasets", name), origins)
+            return DatasetLoader(
+                name=name,
+                definition=definition,
+                folder=folder,
+                path=("datasets", name),
+                origins=origins,
+            )
         if name in registry.datasets:
             return registry.datasets.get(name)
         raise unknown("dataset", name, [*self.definitions.names("datasets"), *registry.datasets])
@@ -419,7 +433,9 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
     definition = {**options, "path": path, "target": target}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
-        data = DatasetLoader(table_name(file), definition, None, (str(file),), {})()
+        data = DatasetLoader(
+            name=table_name(file), definition=definition, folder=None, path=(str(file),), origins={}
+        )()
     data = data.with_drawn_by("target")  # a renamed file has the same folds
     truth: Any = data.target
     if data.kind == "classification":
@@ -469,13 +485,13 @@ def _variants(key: str, definition: Mapping[str, Any]) -> tuple[Variant, ...]:
         ) from error
 
 
-def _names_models(value: Any) -> bool:
+def _names_models(value: object) -> bool:
     """Return whether a parameter is "model:NAME", or a list of such names."""
     several = value if isinstance(value, list) and value else [value]
     return all(isinstance(part, str) and part.startswith(MODEL_PREFIX) for part in several)
 
 
-def _task(name: str, definition: Mapping[str, Any], dataset: Any) -> Task:
+def _task(name: str, definition: Mapping[str, Any], dataset: object) -> Task:
     fields = {field.name for field in dataclasses.fields(Task)}
     values = {k: v for k, v in definition.items() if k in fields and v is not None}
     return Task(**{**values, "name": name, "dataset": dataset})
@@ -502,7 +518,7 @@ def _import_file(file: Path) -> None:
         raise DefinitionError(f"{file}: {type(error).__name__}: {error}") from error
 
 
-def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
+def _made(what: str, part: object, params: Mapping[str, Any]) -> Any:
     """Return the model of ``use``: an instance, or a function of the items."""
     if not callable(part):
         if params:
@@ -515,7 +531,7 @@ def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
     return registry.build(what, part, params, {})
 
 
-def _out_of_fold(what: str, built: Any, folds: int) -> Any:
+def _out_of_fold(what: str, built: object, folds: int) -> Any:
     """Return an encoder that embeds the train rows out of fold, if the model supports it."""
     from karat.models.out_of_fold import OutOfFold
 
@@ -609,7 +625,7 @@ def _functions(probe: Mapping[str, Any]) -> Iterator[tuple[registry.Registry, st
         yield registry.analogy_functions, function
 
 
-def _heads(head: Any) -> Iterator[str]:
+def _heads(head: object) -> Iterator[str]:
     """Yield the name of the head and of the heads inside it."""
     if isinstance(head, Mapping):
         inner = head.get("heads")
@@ -709,7 +725,7 @@ def hash_user_components(task: Task) -> str:
     return " ".join(codes)
 
 
-def _code(part: Any) -> str:
+def _code(part: object) -> str:
     return object_identity(part) or os.urandom(16).hex()
 
 
@@ -806,7 +822,7 @@ def change_tasks(suite: Suite, overrides: Mapping[str, Any]) -> Suite:
     return dataclasses.replace(suite, tasks=tuple(tasks))
 
 
-def _inside(whole: Any, path: str, value: Any) -> Any:
+def _inside(whole: object, path: str, value: object) -> Any:
     key, dot, rest = path.partition(".")
     inner = dict(whole) if isinstance(whole, Mapping) else {} if whole is None else {"use": whole}
     inner[key] = _inside(inner.get(key), rest, value) if dot else value

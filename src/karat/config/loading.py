@@ -372,7 +372,7 @@ class Inheritance:
             depth = max(depth, parent.depth + 1)
             node = merge_entry(entry.section, node, parent.node) if node else parent.node
         node = merge_entry(entry.section, node, entry.node) if node else entry.node
-        return Resolved(node, tuple(mistakes), sound, depth)
+        return Resolved(node=node, mistakes=tuple(mistakes), sound=sound, depth=depth)
 
     def _parent(
         self, entry: Entry, name: Node, trail: tuple[str, ...]
@@ -539,7 +539,7 @@ def installed_files() -> Found:
                 f'the entry point "{point.name}" of {GROUP} refers to "{point.value}", which '
                 f"cannot be read ({type(error).__name__}: {error}); fix or uninstall that package."
             )
-            mistakes.append(Mistake(label, 0, (), text))
+            mistakes.append(Mistake(file=label, line=0, path=(), text=text))
     return files, mistakes
 
 
@@ -555,7 +555,11 @@ def user_files(paths: Sequence[Path | str]) -> Found:
             )
             chosen = sorted(path for path in inside if not path.name.startswith("."))
         if not chosen:
-            mistakes.append(Mistake(_label(path_given), 0, (), "contains no .yaml or .yml file."))
+            mistakes.append(
+                Mistake(
+                    file=_label(path_given), line=0, path=(), text="contains no .yaml or .yml file."
+                )
+            )
         for path in chosen:
             try:
                 ours = path.is_absolute() and path.is_relative_to(PACKAGE)
@@ -566,10 +570,10 @@ def user_files(paths: Sequence[Path | str]) -> Found:
                 parent = path.absolute().parent
                 names = [other.name for other in parent.iterdir()] if parent.is_dir() else []
                 text = f"no such file or folder.{did_you_mean(path.name, names)}"
-                mistakes.append(Mistake(_label(path), 0, (), text))
+                mistakes.append(Mistake(file=_label(path), line=0, path=(), text=text))
             except OSError as error:
                 text = f"cannot be read: {error.strerror or error}."
-                mistakes.append(Mistake(_label(path), 0, (), text))
+                mistakes.append(Mistake(file=_label(path), line=0, path=(), text=text))
     return list(files.values()), mistakes
 
 

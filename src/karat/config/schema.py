@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +24,9 @@ from pydantic_core import PydanticCustomError
 from karat.config.loading import NOT_INHERITED, PLACES_OF_DATA, Problem
 from karat.config.yaml_files import Key, Node, describe_value
 from karat.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 Name = Annotated[str, Field(min_length=1)]
@@ -58,7 +61,7 @@ def _use(value: str) -> str:
     return value
 
 
-def _component(value: Any) -> Any:
+def _component(value: object) -> Any:
     if isinstance(value, str):
         return {"use": value}
     if not isinstance(value, dict):
@@ -66,13 +69,13 @@ def _component(value: Any) -> Any:
     return value
 
 
-def _label(value: Any) -> Any:
+def _label(value: object) -> Any:
     if value is not None and not isinstance(value, str | int | float):
         raise PydanticCustomError("shape", "must be a class label")
     return value
 
 
-def _shape(value: Any) -> str | None:
+def _shape(value: object) -> str | None:
     if isinstance(value, str):
         return "<text>"
     return "<mapping>" if isinstance(value, dict | BaseModel) else None
@@ -92,14 +95,14 @@ def _or(default: type) -> BeforeValidator:
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> Any:
     """Read a single value as a list of it, and null as an empty list."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
-def _rescore(value: Any) -> Any:
+def _rescore(value: object) -> Any:
     if value is not None and not isinstance(value, bool) and not (type(value) is int and value > 0):
         raise PydanticCustomError("shape", "must be true, false or an integer >= 1")
     return value or False
@@ -203,7 +206,7 @@ SOURCES: dict[str, type[BaseModel]] = {
 }
 
 
-def _source_kind(value: Any) -> str | None:
+def _source_kind(value: object) -> str | None:
     """Return the tag of a source: the one key of SOURCES that it has."""
     if isinstance(value, _Source):
         return f"<{type(value).__name__}>"
@@ -349,7 +352,7 @@ def check_definition(
     return values, reported
 
 
-def _problem(section: str, details: Any, node: Node) -> Problem:
+def _problem(section: str, details: ErrorDetails, node: Node) -> Problem:
     """Return one error of pydantic with its key path in the file and a message."""
     kind, location, context = details["type"], details["loc"], details.get("ctx", {})
     # names of types in the location are no keys; the last of an unknown key is one
@@ -377,7 +380,7 @@ def _problem(section: str, details: Any, node: Node) -> Problem:
     return Problem(path, _message(details, got), incomplete=kind in _INCOMPLETE)
 
 
-def _message(details: Any, got: str) -> str:
+def _message(details: ErrorDetails, got: str) -> str:
     kind, context = details["type"], details.get("ctx", {})
     if kind in _FIXED:
         return _FIXED[kind]

@@ -97,7 +97,7 @@ class Node:
         """File and line of the value, ``tasks.yaml:14``."""
         return f"{self.file.label}:{self.line}"
 
-    def renewed(self, value: Any) -> Node:
+    def renewed(self, value: object) -> Node:
         """Return a node with another value at the same place."""
         return Node(value, self.file, self.line, self.key_line, self.text)
 
@@ -178,7 +178,8 @@ def format_mistakes(mistakes: Iterable[Mistake], files: Sequence[str] = ()) -> l
 
 def mistake_at(node: Node, path: Sequence[Key], text: str, *, key: bool = False) -> Mistake:
     """Return a mistake at the line of a node's value or of its key."""
-    return Mistake(node.file.label, node.key_line if key else node.line, tuple(path), text)
+    line = node.key_line if key else node.line
+    return Mistake(file=node.file.label, line=line, path=tuple(path), text=text)
 
 
 def format_path(path: Sequence[Key]) -> str:
@@ -191,7 +192,7 @@ def format_path(path: Sequence[Key]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def describe_value(value: Any, text: str = "") -> str:
+def describe_value(value: object, text: str = "") -> str:
     """Describe a value for a message.
 
     >>> describe_value("x"), describe_value(1.1, "1.10"), describe_value(None), describe_value([])
@@ -242,7 +243,7 @@ def read_yaml(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mista
         refused = error.args
     else:
         return (None if node is None or node.value is None else node), mistakes
-    return None, [*mistakes, Mistake(file.label, refused[0], (), refused[1])]
+    return None, [*mistakes, Mistake(file=file.label, line=refused[0], path=(), text=refused[1])]
 
 
 def resolve_scalar(text: str) -> Any:
@@ -409,7 +410,7 @@ def show_definition(node: Node, defaults: Mapping[str, Any]) -> str:
     return "\n".join(f"{text:<{width}}   # {origin}" for text, origin in lines)
 
 
-def scalar(value: Any, *, in_list: bool = False) -> str:
+def scalar(value: object, *, in_list: bool = False) -> str:
     """Return a scalar as YAML, quoted where it would be read as another value.
 
     >>> scalar("no"), scalar("1e5"), scalar(1e-5), scalar(None), scalar("a: b")
@@ -497,7 +498,7 @@ def read_kept(label: str, key: str) -> Any:
     return None
 
 
-def keep(label: str, key: str, value: Any) -> None:
+def keep(label: str, key: str, value: object) -> None:
     """Keep a JSON value under a label, for this key only; where nothing is writable, do nothing."""
     text = json.dumps({"key": key, "value": value}, separators=(",", ":"))
     for file in _places(label)[sys.dont_write_bytecode :]:

@@ -32,7 +32,7 @@ ITEM_TYPES: dict[str, type] = {"column": pd.Series, "frame": pd.DataFrame}
 SAMPLE_CELLS, SAMPLE_ROWS = 10, 3
 
 
-def check_table(table: Any, name: str) -> pd.DataFrame:
+def check_table(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return a table with a new index, or raise a DataError if it cannot be used."""
     table = as_frame(table, name)
     if table.empty:
@@ -99,7 +99,7 @@ def attach_target(table: pd.DataFrame, target: Any, name: str) -> tuple[pd.DataF
     return table.assign(**{str(column): values}), str(column)
 
 
-def _target_names(table: pd.DataFrame, target: Any) -> list[Any]:
+def _target_names(table: pd.DataFrame, target: object) -> list[Any]:
     """Return the columns that a target names; none if it is values or an unknown name."""
     if isinstance(target, str):
         parts = [part.strip() for part in target.split(",")]
@@ -361,7 +361,7 @@ def ordered_classes(column: pd.Series, target: np.ndarray) -> tuple[Any, ...]:
     return tuple(seen[str(label)] for label in dtype.categories if str(label) in seen)
 
 
-def put_last(classes: tuple[Any, ...], positive: Any, name: str) -> tuple[Any, ...]:
+def put_last(classes: tuple[Any, ...], positive: object, name: str) -> tuple[Any, ...]:
     """Return two classes with the positive one last, or raise a DataError.
 
     >>> put_last(("no", "yes"), "no", "churn")
@@ -526,7 +526,7 @@ def cells_as_text(column: pd.Series) -> list[str]:
     return [cell_as_text(cell) if present else "" for cell, present in cells]
 
 
-def cell_as_text(cell: Any) -> str:
+def cell_as_text(cell: object) -> str:
     """Return the text of a cell, independent of the type of its column."""
     if isinstance(cell, float | np.floating):
         cell = float(cell)
@@ -674,7 +674,7 @@ def caption_item(text: str) -> pd.DataFrame:
     return frame
 
 
-def column_id(table: Any, position: int, header: str) -> str:
+def column_id(table: object, position: int, header: str) -> str:
     """Return the id of a column.
 
     >>> column_id("cities", 0, "name"), column_id("cities", 1, "")
@@ -683,7 +683,7 @@ def column_id(table: Any, position: int, header: str) -> str:
     return f"{table}/{position} {header}".rstrip()
 
 
-def header_text(header: Any) -> str:
+def header_text(header: object) -> str:
     """Return a header as text; a missing one is empty.
 
     >>> header_text(" city "), header_text(float("nan")), header_text(2020)

@@ -181,11 +181,11 @@ class Dataset:
     def from_table(
         cls,
         table: pd.DataFrame,
-        target: Any,
+        target: str | Sequence[object] | np.ndarray | pd.Series,
         *,
         name: str = "table",
         kind: str | None = None,
-        positive: Any = None,
+        positive: object = None,
         group: str | None = None,
         group_feature: bool = False,
         weight: str | None = None,
@@ -245,7 +245,12 @@ class Dataset:
         if not items.shape[1]:
             raise DataError(f'{name}: there is no column other than the target "{target}".')
         data = cls(
-            *(name, items, pd.DataFrame({"row": table.index}, index=names), truth, kind, "table"),
+            name=name,
+            items=items,
+            questions=pd.DataFrame({"row": table.index}, index=names),
+            target=truth,
+            kind=kind,
+            modality="table",
             classes=classes,
             drawn_by="target",
             about=about or {},
@@ -262,7 +267,7 @@ class Dataset:
         test: str | Path | None = None,
         name: str | None = None,
         kind: str | None = None,
-        positive: Any = None,
+        positive: object = None,
         group: str | None = None,
         group_feature: bool = False,
         weight: str | None = None,
@@ -356,7 +361,7 @@ class Dataset:
         *,
         name: str = "columns",
         kind: str | None = None,
-        positive: Any = None,
+        positive: object = None,
         modality: str = "text",
         group: str | None = None,
         weight: str | None = None,
@@ -388,30 +393,30 @@ class Dataset:
         >>> Dataset.from_columns(frame, ["a", "b"], "score", name="pairs", kind="regression")
         <Dataset pairs: 2 questions about 4 text items, numbers>
         """
-        frame = as_frame(frame, name)
-        names = _row_names(frame.index)
-        frame = check_table(frame, name)
+        frame, names = _checked_frame(frame, name)
         fields = [fields] if isinstance(fields, str) else list(fields)
         _check_fields(fields, name)
         columns = {"group": group, "part": part, "weight": weight}
         require_columns(frame, [*fields, target, *(c for c in columns.values() if c)], name)
         truth, kind, classes = _target_of(frame, target, kind, name)
-        cells = [
-            flatten_cells(frame[column], f'{name}: the column "{column}"') for column in fields
-        ]
+        cells = [flatten_cells(frame[c], f'{name}: the column "{c}"') for c in fields]
         values, codes = _numbered([c.ids for c in cells] + ([truth] if kind == "items" else []))
         if modality == "text":
             items = pd.Series(values, dtype=object)
             mentioned = {c: cells[i].renamed(codes[i]) for i, c in enumerate(fields)}
             truth = codes[-1] if kind == "items" else truth
         else:
-            ids = pd.Index(values, tupleize_cols=False)
-            items = pd.Series([label(t) for t in values] if label else values, index=ids)
+            labels = [label(t) for t in values] if label else values
+            items = pd.Series(labels, index=pd.Index(values, tupleize_cols=False))
             mentioned = {c: frame[c].to_numpy() for c in fields}
-        questions = pd.DataFrame(mentioned)
-        questions.index = questions.index if names is None else names
+        questions = _questions(mentioned, names)
         data = cls(
-            *(name, items, questions, truth, kind, modality),
+            name=name,
+            items=items,
+            questions=questions,
+            target=truth,
+            kind=kind,
+            modality=modality,
             classes=classes,
             drawn_by="target",
             about=about or {},
@@ -466,8 +471,12 @@ class Dataset:
         truth, kind, classes = _target_of(values, "target", kind, name)
         owners = [column.attrs["table"] for column in items] if columns else None
         return cls(
-            *(name, items, pd.DataFrame({"item": items.index}, index=items.index), truth, kind),
-            "column" if columns else "frame",
+            name=name,
+            items=items,
+            questions=pd.DataFrame({"item": items.index}, index=items.index),
+            target=truth,
+            kind=kind,
+            modality="column" if columns else "frame",
             group=None if owners is None else np.array(owners, dtype=object),
             classes=classes,
             about=about or {},
@@ -762,7 +771,7 @@ class Dataset:
         """Return the dataset with other roles of its fields."""
         return replace(self, roles=tuple(roles))
 
-    def with_positive(self, label: Any) -> Dataset:
+    def with_positive(self, label: object) -> Dataset:
         """Return the dataset with another positive class; there must be two classes."""
         if self.kind != "classification":
             raise DataError(
@@ -805,7 +814,7 @@ class Dataset:
 
 
 def _target_of(
-    table: pd.DataFrame, target: Any, kind: str | None, name: str
+    table: pd.DataFrame, target: object, kind: str | None, name: str
 ) -> tuple[Any, str, tuple[Any, ...]]:
     """Return the values and the kind of a target column, and the order of its classes, if any."""
     where = f'{name}: the target "{target}"'
@@ -829,6 +838,18 @@ def _row_names(index: pd.Index) -> pd.Index | None:
     """Return the names of rows; None if they are not unique."""
     named = index.nlevels == 1 and index.is_unique and not index.hasnans
     return index.rename(None) if named else None
+
+
+def _checked_frame(frame: pd.DataFrame, name: str) -> tuple[pd.DataFrame, pd.Index | None]:
+    """Return a table and the names of its rows; None if they are not unique."""
+    frame = as_frame(frame, name)
+    return check_table(frame, name), _row_names(frame.index)
+
+
+def _questions(fields: Mapping[str, Any], names: pd.Index | None) -> pd.DataFrame:
+    questions = pd.DataFrame(fields)
+    questions.index = questions.index if names is None else names
+    return questions
 
 
 def _numbered(columns: list[np.ndarray]) -> tuple[list[Any], list[np.ndarray]]:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from numpy.typing import DTypeLike
 
 from karat.core.columns import Bags
 from karat.core.dataset import QUERY, Dataset
@@ -44,6 +45,20 @@ _MOST = float(np.finfo(np.float16).max)
 _NAME = re.compile(
     r"(?P<base>.+)@(?:(?P<dimensions>\d+)d)?-?(?P<precision>float16|int8|binary)?(?P<rescore>-rescore)?"
 )
+
+
+class EncoderLike(Protocol):
+    """What an encoder has at least."""
+
+    def transform(self, items: object, /, **options: object) -> Any:
+        """Return a matrix with a row per item."""
+
+
+class TextEncoderLike(Protocol):
+    """What an encoder of texts has at least."""
+
+    def encode(self, texts: list[str], /, **options: object) -> Any:
+        """Return a matrix with a row per text."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +94,7 @@ class Vectors:
         return np.asarray(self.matrix[places])
 
     def units(
-        self, positions: np.ndarray, dtype: Any = np.float32, *, query: bool = False
+        self, positions: np.ndarray, dtype: DTypeLike = np.float32, *, query: bool = False
     ) -> np.ndarray:
         """Return the vectors of items with L2 norm 1, without a copy of the others."""
         return unit_rows(self.matrix, dtype, self._places_in_role(positions, query))
@@ -156,7 +171,7 @@ class Vectors:
 
 
 def unit_rows(
-    matrix: np.ndarray, dtype: Any = np.float32, places: np.ndarray | None = None
+    matrix: np.ndarray, dtype: DTypeLike = np.float32, places: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the rows, or those at some places, with L2 norm 1; rows of zeros are unchanged.
 
@@ -174,7 +189,7 @@ def unit_rows(
     return rows
 
 
-def align_rows(values: Any, items: Any, name: str) -> Any:
+def align_rows(values: object, items: pd.DataFrame | pd.Series, name: str) -> Any:
     """Return the rows of a data frame or series in the order of the items, by their index.
 
     An index of row numbers 0, 1, … is that of a new frame, whose rows are in order. Any other
@@ -201,7 +216,7 @@ def align_rows(values: Any, items: Any, name: str) -> Any:
     )
 
 
-def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
+def check_vectors(values: object, items: int, name: str) -> np.ndarray:
     """Return an encoder's output as a matrix of floats, or raise a ContractError.
 
     >>> check_vectors([[1, 2], [3, 4]], 2, "mine").dtype
@@ -212,7 +227,7 @@ def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
     return np.ascontiguousarray(matrix)
 
 
-def _matrix(values: Any, items: int, name: str) -> np.ndarray:
+def _matrix(values: object, items: int, name: str) -> np.ndarray:
     try:
         matrix = _array(values, name)
         if matrix.dtype not in (np.float32, np.float64):
@@ -280,7 +295,7 @@ def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None)
 # -- texts, each once -----------------------------------------------------------------------
 
 
-def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
+def distinct_texts(items: pd.DataFrame | pd.Series) -> tuple[np.ndarray, list[str]]:
     """Return the index of each item's text, -1 if it is missing, and the distinct texts.
 
     >>> codes, texts = distinct_texts(pd.Series(["b", "a", None, "b"]))
@@ -305,7 +320,7 @@ def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def encode(
-    encoder: Any,
+    encoder: TextEncoderLike,
     texts: list[str],
     name: str,
     progress: Callable[[int], None] | None = None,
@@ -355,12 +370,12 @@ def vector_bytes(dimensions: int, precision: str = "float32") -> int:
 # -- roles ----------------------------------------------------------------------------------
 
 
-def uses_roles(encoder: Any) -> bool:
+def uses_roles(encoder: object) -> bool:
     """Return whether an encoder embeds queries in another way than documents."""
     return bool(getattr(encoder, "uses_roles", False))
 
 
-def declared_prompts(encoder: Any) -> list[str]:
+def declared_prompts(encoder: object) -> list[str]:
     """Return the names of the prompts that an encoder has, whether they are used or not."""
     return sorted(map(str, getattr(encoder, "declared_prompts", ())))
 
@@ -406,15 +421,20 @@ def role_order(encoder: Any, data: Dataset, rows: np.ndarray) -> RoleOrder:
     names = dict.fromkeys([*main, *([QUERY] if len(both) else [])])
     prompts = {role: str(encoder.prompt_for(role)) if role else "" for role in names}
     if len(set(prompts.values())) == 1:
-        return RoleOrder(rows, np.full(len(rows), next(iter(names)), dtype=object), none, prompts)
+        return RoleOrder(
+            places=rows,
+            roles=np.full(len(rows), next(iter(names)), dtype=object),
+            both=none,
+            prompts=prompts,
+        )
     roles = np.concatenate([main, np.full(len(both), QUERY, dtype=object)])
-    return RoleOrder(np.concatenate([rows, both]), roles, both, prompts)
+    return RoleOrder(places=np.concatenate([rows, both]), roles=roles, both=both, prompts=prompts)
 
 
 # -- datasets -------------------------------------------------------------------------------
 
 
-def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
+def fit_embed(encoder: EncoderLike, train: Dataset, name: str) -> Vectors:
     """Fit an encoder on the items of the train questions and embed those items.
 
     If targets are items, these are all items except those that only test questions mention. The
@@ -461,7 +481,9 @@ def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> V
     return Vectors(matrix, rows, both=order.both)
 
 
-def transformed(encoder: Any, items: Any, name: str, role: str = "") -> np.ndarray:
+def transformed(
+    encoder: Any, items: pd.DataFrame | pd.Series, name: str, role: str = ""
+) -> np.ndarray:
     """Return the checked vectors of an encoder's ``transform``."""
     options = {"role": role} if role else {}
     values = align_rows(encoder.transform(items, **options), items, f"{name}.transform")
@@ -667,13 +689,13 @@ def make_variants(dimensions: Any = (), precision: Any = (), rescore: Any = Fals
     return [variant for variant in variants if variant.label]
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[Any]:
     if value is None:
         return []
     return [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return value is False or (
         isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
     )

@@ -344,7 +344,7 @@ def read_feather(path: Path) -> Any:
     return table
 
 
-def _batch_size(message: Any) -> int:
+def _batch_size(message: object) -> int:
     """Return the decompressed bytes of a batch of rows, from the FlatBuffers of its metadata."""
     try:
         return _declared_size(message)
@@ -448,7 +448,7 @@ def _attrs_text(attrs: dict[Any, Any], texts_of_values: dict[int, str]) -> str:
     return "".join(parts)
 
 
-def cell_text(cell: Any) -> str:
+def cell_text(cell: object) -> str:
     """Return a text that is equal for equal cells: the ``repr``, or a hash of arrays and tables.
 
     >>> cell_text([1, 2])

@@ -30,7 +30,7 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-class ChangingOutput:
+class NotebookOutput:
     """An output of a notebook cell; ``show`` writes it, and later replaces it."""
 
     def __init__(self) -> None:

@@ -172,7 +172,11 @@ def written_numbers(cells: Sequence[str], missing: Iterable[str] = ()) -> Writte
         many = len(units) > 3 or (words and len(units) > 1)
         problem = "words" if words else "units"
         named = words or tuple(filter(None, units))
-        return None if many else WrittenNumbers(digits, "", marks, problem, named)
+        return (
+            None
+            if many
+            else WrittenNumbers(digits=digits, unit="", missing=marks, problem=problem, words=named)
+        )
     return _checked(WrittenNumbers(digits, next(iter(units)), marks))
 
 
@@ -180,17 +184,31 @@ def _checked(numbers: WrittenNumbers) -> WrittenNumbers | None:
     """Return the numbers, with what is wrong with them; None if they are something else."""
     digits = numbers.digits
     if not numbers.unit and (codes := [c for c, d in digits.items() if _LEADING_ZERO.fullmatch(d)]):
-        return WrittenNumbers(digits, "", numbers.missing, "zeros", (codes[0],))
+        return WrittenNumbers(
+            digits=digits, unit="", missing=numbers.missing, problem="zeros", words=(codes[0],)
+        )
     if numbers.formats:
         return numbers
     neither = tuple(c for c, d in digits.items() if not POINTS.fits([d]) and not COMMAS.fits([d]))
     if neither:  # such as 1.2.3: a few among numbers are mistakes, many are something else
         few = len(neither) <= min(MOST_WORDS, WORDS_SHARE * len(digits))
         remaining = {cell: number for cell, number in digits.items() if cell not in neither}
-        return WrittenNumbers(remaining, "", numbers.missing, "words", neither) if few else None
+        return (
+            WrittenNumbers(
+                digits=remaining, unit="", missing=numbers.missing, problem="words", words=neither
+            )
+            if few
+            else None
+        )
     points = [cell for cell, number in digits.items() if not COMMAS.fits([number])]
     commas = [cell for cell, number in digits.items() if not POINTS.fits([number])]
-    return WrittenNumbers(digits, numbers.unit, numbers.missing, "marks", (points[0], commas[0]))
+    return WrittenNumbers(
+        digits=digits,
+        unit=numbers.unit,
+        missing=numbers.missing,
+        problem="marks",
+        words=(points[0], commas[0]),
+    )
 
 
 def _count(cells: Iterable[str], wanted: Iterable[str]) -> int:

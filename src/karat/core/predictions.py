@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from karat.core.notebook import facts_html
 from karat.errors import ContractError, DataError
@@ -301,9 +302,7 @@ class Predictions:
         if chances and sorted(labels) == sorted(classes):  # as the metadata has them
             chances = [chances[labels.index(label)] for label in classes]
             labels = list(classes)
-        class_chances = (
-            _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
-        )
+        shares = _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
         names, more = _columns(rows) if rows else ([], [])
         if more and len(more[0]) != len(columns[at]):
@@ -317,7 +316,7 @@ class Predictions:
             answers=answers,
             truths=truths,
             classes=tuple(labels) if chances else tuple(classes),
-            probabilities=class_chances,
+            probabilities=shares,
             **{name: extras.get(name) for name in EXTRAS},
         )
 
@@ -397,7 +396,7 @@ def as_text(labels: Any) -> np.ndarray:
     return np.array([str(label) for label in values], dtype=object)
 
 
-def sum_tolerance(precision: Any) -> float:
+def sum_tolerance(precision: DTypeLike) -> float:
     """Return the largest allowed difference between 1 and the sum of a row of probabilities.
 
     >>> sum_tolerance("float32"), sum_tolerance("float16")
@@ -406,13 +405,13 @@ def sum_tolerance(precision: Any) -> float:
     return max(1e-3, float(np.sqrt(np.finfo(precision).eps)))
 
 
-def as_floats(values: Any) -> np.ndarray:
+def as_floats(values: ArrayLike) -> np.ndarray:
     """Return numbers as float64, or in their own type if it is one of ``PRECISIONS``."""
     numbers = np.asarray(values)
     return numbers if numbers.dtype.name in PRECISIONS else numbers.astype(float)
 
 
-def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
+def _floats(values: ArrayLike, what: str, dimensions: int = 1) -> np.ndarray:
     try:
         numbers = as_floats(values)
         numbers = numbers if what == "probabilities" else numbers.astype(float, copy=False)

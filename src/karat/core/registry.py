@@ -123,7 +123,7 @@ class Registry:
         self._entry_points_read = True  # last: a duplicate name is reported each time
 
 
-def _origin(part: Any) -> str:
+def _origin(part: object) -> str:
     if isinstance(part, str):
         return part
     part = getattr(part, "compute", part)
@@ -287,7 +287,10 @@ probes = Registry(
     "probe",
     _modules("probes", "trained similarity relations retrieval"),
 )
-readers = Registry("reader", _modules("data.readers", "table_files text graph"))
+readers = Registry(
+    "reader",
+    _modules("data.readers", "table_files text graph tabred translations record_pairs"),
+)
 query_generators = Registry("query_generator")
 #: functions that read the names and vectors of a file
 vector_formats = Registry("vector_format")
@@ -338,9 +341,19 @@ served_systems = Registry("served_system")
 
 
 ALL = (
-    *(models, datasets, metrics, corruptions, heads),
-    *(splitters, composers, probes, readers, query_generators),
-    *(vector_formats, measures, analogy_functions),
+    models,
+    datasets,
+    metrics,
+    corruptions,
+    heads,
+    splitters,
+    composers,
+    probes,
+    readers,
+    query_generators,
+    vector_formats,
+    measures,
+    analogy_functions,
 )
 
 

@@ -85,7 +85,7 @@ def fit_seed(run_facts: Mapping[str, Any]) -> Any:
     )
 
 
-def seed_parameters(estimator: Any) -> list[str]:
+def seed_parameters(estimator: object) -> list[str]:
     """Return the parameters of a model that take its seed, with those of nested estimators.
 
     >>> seed_parameters(object())
@@ -111,14 +111,14 @@ def depends_on_seed(estimator: Any, kind: str = "") -> bool:
     return not all(map(_ignores_seed, owners))
 
 
-def _parameters(estimator: Any) -> Mapping[str, Any]:
+def _parameters(estimator: object) -> Mapping[str, Any]:
     if hasattr(estimator, "get_params") and not isinstance(estimator, type):
         parameters: Mapping[str, Any] = estimator.get_params()
         return parameters
     return getattr(estimator, "__dict__", {})
 
 
-def _ignores_seed(estimator: Any) -> bool:
+def _ignores_seed(estimator: object) -> bool:
     """Return whether the ``random_state`` of an estimator of scikit-learn has no effect."""
     kind = type(estimator)
     if not kind.__module__.startswith("sklearn.") or kind.__name__ not in _NO_EFFECT:

@@ -45,7 +45,7 @@ def wrong_folds(folds: Any) -> str:
     return f"{text}{hint if is_which else ''}."
 
 
-def _function_name(metric: Any) -> str:
+def _function_name(metric: object) -> str:
     """Return the name of a metric function or scorer of scikit-learn, or of the user's own."""
     name: str = load_object("karat.metrics.functions:function_name")(metric)
     return name

@@ -209,13 +209,13 @@ def _cells_each(
     return with_columns(X, changed)
 
 
-def _with(column: pd.Series, at: np.ndarray, values: Any) -> pd.Series:
+def _with(column: pd.Series, at: np.ndarray, values: object) -> pd.Series:
     changed = column.copy()
     changed.iloc[at] = values
     return changed
 
 
-def _with_level(column: pd.Series, at: np.ndarray, text: str, number: Any) -> pd.Series:
+def _with_level(column: pd.Series, at: np.ndarray, text: str, number: object) -> pd.Series:
     """Set some rows of a column to a text, or to a number if its categories are numbers.
 
     Categories of other kinds, such as intervals, do not change.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from karat.core.files import cell_text
+from karat.corruptions.needs import Items
 
 
-def changed_share(before: Any, after: Any) -> float:
+def changed_share(
+    before: Items | tuple[Items, pd.Series | None], after: Items | tuple[Items, pd.Series | None]
+) -> float:
     """Return the share of changed cells, or of changed rows if rows were dropped or repeated.
 
     Both arguments are a table, a series, or a pair ``(X, y)``; ``y`` counts if ``X`` has not

@@ -119,6 +119,6 @@ def _with_rows(X: pd.Series, rows_of_items: Sequence[np.ndarray | None]) -> pd.S
     return pack(items, X.index)
 
 
-def _keep_attrs(changed: Any, item: Any) -> Any:
+def _keep_attrs(changed: pd.DataFrame | pd.Series, item: pd.DataFrame | pd.Series) -> Any:
     changed.attrs = dict(item.attrs)
     return changed

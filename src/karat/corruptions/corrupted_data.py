@@ -18,7 +18,7 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
 from karat.core.registry import corruptions
 from karat.corruptions.changed_cells import changed_share
-from karat.corruptions.needs import has_items_by_row
+from karat.corruptions.needs import Function, Items, Target, has_items_by_row
 from karat.corruptions.view import VECTORS, View, part_changes_items
 from karat.errors import ContractError
 
@@ -69,7 +69,9 @@ def corrupt_vectors(vectors: Vectors, view: View, seed: int, fold: int) -> Vecto
     return vectors
 
 
-def _blurred(function: Any, matrix: np.ndarray, severity: float, rng: np.random.Generator) -> Any:
+def _blurred(
+    function: Function, matrix: np.ndarray, severity: float, rng: np.random.Generator
+) -> Any:
     changed, _ = function(np.array(matrix), None, severity, rng)
     if np.shape(changed) != matrix.shape:
         raise ContractError(
@@ -143,7 +145,9 @@ def _changed_items(test: Dataset, view: View, rng: np.random.Generator, rows: np
     return changed
 
 
-def _corrupted(view: View, items: Any, target: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+def _corrupted(
+    view: View, items: Items, target: Target, rng: np.random.Generator
+) -> tuple[Any, Any]:
     result = corruptions.get(view.corruption)(items, target, view.severity, rng)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], type(items)):
         raise ContractError(
@@ -152,7 +156,7 @@ def _corrupted(view: View, items: Any, target: Any, rng: np.random.Generator) ->
     return result
 
 
-def _check_truth(view: View, items: pd.DataFrame | pd.Series, target: Any) -> None:
+def _check_truth(view: View, items: pd.DataFrame | pd.Series, target: Target) -> None:
     targets = 0 if target is None else len(target)
     if targets != len(items):
         raise ContractError(

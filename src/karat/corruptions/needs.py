@@ -33,6 +33,7 @@ MISSPELLINGS = "misspellings_en"
 Need = Callable[[Any, Any, str], str]
 Corrupted = tuple[Any, Any]
 #: the arguments of corruptions
+Items: TypeAlias = pd.DataFrame | pd.Series
 Rng: TypeAlias = np.random.Generator
 Table: TypeAlias = pd.DataFrame
 Target: TypeAlias = pd.Series | None
@@ -69,7 +70,7 @@ def has_items_by_row(data: Dataset) -> bool:
     return data.modality != "entity" or len(np.unique(rows)) == len(rows)
 
 
-def check_severity(name: str, severity: Any) -> None:
+def check_severity(name: str, severity: float) -> None:
     """Refuse a severity outside of the range of a corruption.
 
     >>> check_severity("missingness_mcar", 1.5)
@@ -95,7 +96,9 @@ def corrupts(
 
     def add(change: Function) -> Function:
         @functools.wraps(change)
-        def careful(X: Any, y: Any, severity: float, rng: Any = None, **options: Any) -> Corrupted:
+        def careful(
+            X: Items, y: Target, severity: float, rng: Rng | int | None = None, **options: Any
+        ) -> Corrupted:
             _check_range(name, severity, range)
             X, y = _aligned(name, X, y)
             if severity == 0:
@@ -110,7 +113,7 @@ def corrupts(
     return add
 
 
-def _check_range(name: str, severity: Any, allowed: tuple[float, float] | None) -> None:
+def _check_range(name: str, severity: float, allowed: tuple[float, float] | None) -> None:
     if allowed is None:
         return
     low, high = allowed
@@ -122,7 +125,7 @@ def _check_range(name: str, severity: Any, allowed: tuple[float, float] | None) 
         )
 
 
-def _aligned(name: str, X: Any, y: Any) -> Corrupted:
+def _aligned(name: str, X: Items, y: Target) -> Corrupted:
     if isinstance(X, np.ndarray):
         X = pd.DataFrame(X) if X.ndim == 2 else pd.Series(X)
     if not isinstance(X, pd.DataFrame | pd.Series):
@@ -134,7 +137,7 @@ def _aligned(name: str, X: Any, y: Any) -> Corrupted:
     return X, y if y is None or isinstance(y, pd.Series) else pd.Series(y, index=X.index)
 
 
-def _untaken(takes: Sequence[str], X: Any) -> str:
+def _untaken(takes: Sequence[str], X: Items) -> str:
     wanted = "table" if isinstance(X, pd.DataFrame) else "text"
     for modality, cell_type in ITEM_TYPES.items():
         if isinstance(X, pd.Series) and len(X) and isinstance(X.iloc[0], cell_type):
@@ -156,7 +159,7 @@ def _kind_of(y: pd.Series | None) -> str:
     return "classes" if (present == present.round()).all() else "numbers"
 
 
-def _unmet(name: str, needs: Sequence[str], X: Any, y: Any, answers: str) -> str:
+def _unmet(name: str, needs: Sequence[str], X: Items, y: Target, answers: str) -> str:
     for need in needs:
         if need not in NEEDS:
             hint = did_you_mean(need, NEEDS) or f" Available: {', '.join(NEEDS)}."
@@ -167,26 +170,26 @@ def _unmet(name: str, needs: Sequence[str], X: Any, y: Any, answers: str) -> str
 
 
 def _column(words: str, *kinds: str) -> Need:
-    def missing(X: Any, y: Any, answers: str) -> str:
+    def missing(X: Items, y: Target, answers: str) -> str:
         has_column = isinstance(X, pd.Series) or places(X, *kinds)
         return "" if has_column else f"there is no column of {words}"
 
     return missing
 
 
-def _pair(X: Any, y: Any, answers: str) -> str:
+def _pair(X: Items, y: Target, answers: str) -> str:
     kinds = [kind(X.iloc[:, i]) for i in range(X.shape[1])]
     pair = any(kinds.count(wanted) > 1 for wanted in (NUMBER, FLAG, CATEGORY, TEXT, DATE))
     return "" if pair else "no two columns are of the same kind"
 
 
-def _target(X: Any, y: Any, answers: str) -> str:
+def _target(X: Items, y: Target, answers: str) -> str:
     if y is None:
         return "there is no target"
     return "the target is items, not classes or numbers" if answers == "items" else ""
 
 
-def _classes(X: Any, y: Any, answers: str) -> str:
+def _classes(X: Items, y: Target, answers: str) -> str:
     if answers and answers != "classes":
         return f"the target is {answers}, not classes"
     return _target(X, y, answers)
@@ -200,7 +203,7 @@ def needed_file(name: str) -> Path:
 
 
 def _no_file(name: str) -> Need:
-    def missing(X: Any, y: Any, answers: str) -> str:
+    def missing(X: Items, y: Target, answers: str) -> str:
         try:
             needed_file(name)
         except Unavailable as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -12,6 +10,7 @@ from karat.corruptions.affected_cells import (
 )
 from karat.corruptions.needs import (
     Corrupted,
+    Items,
     Rng,
     Target,
     corrupts,
@@ -26,7 +25,7 @@ _ITEMS = ("table", "text", "entity", "column", "frame")
 
 @corrupts("rare_class_dilution", takes=_ITEMS, needs=("classes",))
 def rare_class_dilution(
-    X: Any, y: pd.Series, severity: float, rng: Rng, *, label: Any = None
+    X: Items, y: pd.Series, severity: float, rng: Rng, *, label: object = None
 ) -> Corrupted:
     """Drop this share of the rows of the class ``label``, by default the rarest one.
 
@@ -38,14 +37,14 @@ def rare_class_dilution(
 
 
 @corrupts("duplicate_rows", takes=("table", "text"), needs=("rows",))
-def duplicate_rows(X: Any, y: Target, severity: float, rng: Rng) -> Corrupted:
+def duplicate_rows(X: Items, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Repeat this share of the rows after all others."""
     rows = np.concatenate([np.arange(len(X)), affected_places(len(X), severity, rng)])
     return X.iloc[rows], None if y is None else y.iloc[rows]
 
 
 @corrupts("label_noise", takes=_ITEMS, needs=("target",))
-def label_noise(X: Any, y: pd.Series, severity: float, rng: Rng) -> Corrupted:
+def label_noise(X: Items, y: pd.Series, severity: float, rng: Rng) -> Corrupted:
     """Replace the target of this share of the rows by another one, drawn uniformly."""
     codes, rows = levels(y)
     if len(rows) < 2:

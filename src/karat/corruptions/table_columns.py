@@ -28,7 +28,7 @@ def kind(column: pd.Series) -> str:
     return kind_of(column.dtype)
 
 
-def kind_of(dtype: Any) -> str:
+def kind_of(dtype: np.dtype | pd.api.extensions.ExtensionDtype) -> str:
     """Return the kind of a column of this dtype."""
     kinds = pd.api.types
     if isinstance(dtype, pd.CategoricalDtype):
@@ -112,7 +112,7 @@ def _holds(dtype: np.dtype, present_dtype: np.dtype, values: np.ndarray) -> bool
     return bool((values == np.rint(values)).all() and info.min <= low and high < info.max + 1)
 
 
-def _like(dtype: Any, wanted: np.dtype) -> Any:
+def _like(dtype: np.dtype | pd.api.extensions.ExtensionDtype, wanted: np.dtype) -> Any:
     """Return the wanted dtype in the family of a column: NumPy, nullable or Arrow."""
     if isinstance(dtype, pd.ArrowDtype):
         return pd.api.types.pandas_dtype(f"{wanted.name}[pyarrow]")

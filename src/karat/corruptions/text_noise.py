@@ -21,6 +21,7 @@ from karat.corruptions.affected_cells import (
 from karat.corruptions.needs import (
     MISSPELLINGS,
     Corrupted,
+    Items,
     corrupts,
     needed_file,
 )
@@ -41,7 +42,7 @@ _LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 
 @corrupts("typos", takes=_WITH_TEXT, needs=("text",))
-def typos(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+def typos(X: Items, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
     """Swap each pair of neighboring letters with a probability of ``severity``."""
 
     def slipped(text: str, pairs: tuple[int, ...]) -> str:
@@ -55,7 +56,7 @@ def typos(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
 
 
 @corrupts("case", takes=_WITH_TEXT, needs=("text",))
-def case(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+def case(X: Items, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
     """Change each word to upper case, or back, with a probability of ``severity``."""
 
     def cased(text: str) -> list[re.Match[str]]:
@@ -72,7 +73,7 @@ def case(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator)
 
 
 @corrupts("accents", takes=_WITH_TEXT, needs=("text",))
-def accents(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+def accents(X: Items, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
     """Remove the accent of each accented letter with a probability of ``severity``.
 
     Letters such as ø or ß have no accent.
@@ -98,7 +99,9 @@ def accents(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generat
 
 
 @corrupts("whitespace", takes=_WITH_TEXT, needs=("text",))
-def whitespace(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+def whitespace(
+    X: Items, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
     """Add a space before, between and after words, each with a probability of ``severity``."""
 
     def spaced(text: str, gaps: tuple[int, ...]) -> str:
@@ -109,7 +112,9 @@ def whitespace(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gene
 
 
 @corrupts("word_drop", takes=_WITH_TEXT, needs=("text",))
-def word_drop(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+def word_drop(
+    X: Items, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
     """Drop each word with a probability of ``severity``; at least one word of a text remains."""
 
     def shortened(text: str, words: tuple[int, ...]) -> str:
@@ -120,7 +125,9 @@ def word_drop(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gener
 
 
 @corrupts("word_swap", takes=_WITH_TEXT, needs=("text",))
-def word_swap(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+def word_swap(
+    X: Items, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
     """Swap each pair of neighboring words with a probability of ``severity``."""
 
     def swapped(text: str, pairs: tuple[int, ...]) -> str:
@@ -134,7 +141,7 @@ def word_swap(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gener
 
 @corrupts("misspellings", takes=_WITH_TEXT, needs=("text", "misspellings"))
 def misspellings(
-    X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
+    X: Items, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:
     """Misspell each word of an English list, as people did, with a probability of ``severity``.
 
@@ -143,7 +150,7 @@ def misspellings(
     path = needed_file(MISSPELLINGS)
     listed = _misspelled(str(path), path.stat().st_mtime_ns)
 
-    def places_of(text: Any) -> list[tuple[re.Match[str], list[str]]]:
+    def places_of(text: object) -> list[tuple[re.Match[str], list[str]]]:
         words = _LETTERS.finditer(text) if isinstance(text, str) else ()
         candidates = [(word, listed.get(word[0]) or listed.get(word[0].lower())) for word in words]
         return [(word, others) for word, others in candidates if others]
@@ -192,7 +199,9 @@ def _cased_like(word: str, other: str) -> str:
 
 
 @corrupts("truncation", takes=_WITH_TEXT, needs=("text",))
-def truncation(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+def truncation(
+    X: Items, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
     """Remove this share of the letters at the end of every text; the first one remains."""
     length_left = _Memo(lambda size: max(1, size - count_affected(size, severity)))
 
@@ -218,7 +227,7 @@ def _replaced(text: str, edits: list[tuple[tuple[int, int], str]]) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _on_texts(X: Any, change: Callable[[pd.Series], list[Any]]) -> Any:
+def _on_texts(X: Items, change: Callable[[pd.Series], list[Any]]) -> Any:
     if isinstance(X, pd.DataFrame):
         return with_columns(X, {i: _on_texts(X.iloc[:, i], change) for i in places(X, TEXT)})
     dtype = "category" if isinstance(X.dtype, pd.CategoricalDtype) else X.dtype
@@ -226,7 +235,7 @@ def _on_texts(X: Any, change: Callable[[pd.Series], list[Any]]) -> Any:
 
 
 def _by_place(
-    X: Any,
+    X: Items,
     severity: float,
     rng: np.random.Generator,
     counted: Count,
@@ -273,6 +282,6 @@ class _Memo(dict[Any, Any]):
         super().__init__()
         self.function = function
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, key: object) -> Any:
         self[key] = self.function(key)
         return self[key]

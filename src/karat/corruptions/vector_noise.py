@@ -16,12 +16,13 @@ from karat.corruptions.affected_cells import (
     count_affected,
     count_up,
 )
+from karat.corruptions.needs import Target
 
 Blurred = tuple[np.ndarray, Any]
 
 
 @corruption("vector_int8", takes=("vectors",), range=(0.0, 1.0))
-def vector_int8(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+def vector_int8(X: np.ndarray, y: Target, severity: float, rng: np.random.Generator) -> Blurred:
     """Round this share of the dimensions to 255 steps (int8), scaled by the largest number."""
     chosen = _dimensions(X, severity, rng)
     part = X[:, chosen]
@@ -32,7 +33,7 @@ def vector_int8(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator
 
 
 @corruption("vector_binary", takes=("vectors",), range=(0.0, 1.0))
-def vector_binary(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+def vector_binary(X: np.ndarray, y: Target, severity: float, rng: np.random.Generator) -> Blurred:
     """Reduce this share of the dimensions to one bit, whether a number is above 0.
 
     The two values are plus and minus the mean absolute value of all numbers.
@@ -45,7 +46,9 @@ def vector_binary(X: np.ndarray, y: Any, severity: float, rng: np.random.Generat
 
 
 @corruption("vector_truncation", takes=("vectors",), range=(0.0, 1.0))
-def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+def vector_truncation(
+    X: np.ndarray, y: Target, severity: float, rng: np.random.Generator
+) -> Blurred:
     """Set this share of the dimensions, the last ones, to 0; the first one never changes.
 
     For cosines and linear heads this is the same as removing them.
@@ -57,7 +60,7 @@ def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Gen
 
 
 @corruption("vector_noise", takes=("vectors",), range=(0.0, np.inf))
-def vector_noise(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+def vector_noise(X: np.ndarray, y: Target, severity: float, rng: np.random.Generator) -> Blurred:
     """Add Gaussian noise of ``severity`` times the standard deviation of each dimension."""
     has_vector = ~np.isnan(X[:, 0])
     spread = X[has_vector].std(axis=0) if has_vector.any() else np.zeros(X.shape[1])
@@ -65,7 +68,7 @@ def vector_noise(X: np.ndarray, y: Any, severity: float, rng: np.random.Generato
 
 
 @corruption("vector_dropped", takes=("vectors",), range=(0.0, 1.0))
-def vector_dropped(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+def vector_dropped(X: np.ndarray, y: Target, severity: float, rng: np.random.Generator) -> Blurred:
     """Remove the vectors of this share of the items."""
     X[affected_places(len(X), severity, rng)] = np.nan
     return X, y

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from karat.core.columns import as_frame, require_columns
 from karat.core.dataset import PARTS, Dataset
@@ -20,7 +21,7 @@ NAME, TEXT = "data", "text"
 MOST_COLUMNS = 12
 
 
-def is_table_like(thing: Any) -> bool:
+def is_table_like(thing: object) -> bool:
     """Return whether an object is an array, a frame or a series, or a pair (train, test) of them.
 
     >>> is_table_like(np.zeros((2, 2))), is_table_like(["adult", "diabetes"])
@@ -32,12 +33,12 @@ def is_table_like(thing: Any) -> bool:
 
 
 def data_from_arrays(
-    X: Any,
-    target: Any,
+    X: object,
+    target: object,
     *,
     kind: str | None = None,
-    groups: Any = None,
-    sample_weight: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Dataset:
     """Return the dataset of rows and their targets.
 
@@ -88,14 +89,14 @@ def _note_kind(data: Dataset) -> None:
         )
 
 
-def _name_of(table: pd.DataFrame, target: Any) -> str:
+def _name_of(table: pd.DataFrame, target: object) -> str:
     name = getattr(target, "name", None)
     if isinstance(target, str):
         name = target if target in table.columns else None
     return name if isinstance(name, str) and name.strip() else NAME
 
 
-def _check_target(X: Any, target: Any) -> None:
+def _check_target(X: object, target: object) -> None:
     if target is not None:
         return
     parts = X if isinstance(X, tuple) else (X,)
@@ -126,7 +127,7 @@ def _joined(parts: Sequence[Any]) -> Any:
     return pd.concat([train, test], ignore_index=True)
 
 
-def _joined_values(target: Any, part: np.ndarray) -> Any:
+def _joined_values(target: object, part: np.ndarray) -> Any:
     """Return the targets of the train and the test part; one column, or a pair of values."""
     if isinstance(target, str):
         return target
@@ -140,7 +141,7 @@ def _joined_values(target: Any, part: np.ndarray) -> Any:
     return np.concatenate(arrays)
 
 
-def _frame(X: Any) -> pd.DataFrame:
+def _frame(X: object) -> pd.DataFrame:
     """Return rows as a frame; the columns of an array are named x0, x1 and so on."""
     if hasattr(X, "tocsr") or hasattr(X, "sparse") and hasattr(X.sparse, "to_dense"):
         raise DataError(
@@ -160,7 +161,7 @@ def _frame(X: Any) -> pd.DataFrame:
     return pd.DataFrame(values, columns=[f"x{number}" for number in range(values.shape[1])])
 
 
-def _values(column: Any, rows: int, what: str, name: str) -> np.ndarray:
+def _values(column: ArrayLike | None, rows: int, what: str, name: str) -> np.ndarray:
     values = np.asarray(column)
     if values.shape != (rows,):
         raise DataError(f"{name}: {what} must have {rows} values, one per row, got {len(values)}.")

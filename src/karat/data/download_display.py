@@ -109,8 +109,10 @@ def _bar(name: str) -> Iterator[Download]:
     from rich.progress import Progress as Bars
 
     columns = (
-        *(TextColumn("downloading {task.description}", markup=False), BarColumn(bar_width=24)),
-        *(TaskProgressColumn(), DownloadColumn()),
+        TextColumn("downloading {task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        DownloadColumn(),
     )
     console = Console(file=sys.stderr, highlight=False)
     with Bars(*columns, console=console, redirect_stdout=False, redirect_stderr=False) as bars:

@@ -76,7 +76,11 @@ def parse_source(definition: Mapping[str, Any]) -> Source:
         file = PurePosixPath(unquote(urlsplit(values["url"]).path)).name
         file = file if is_safe(file) else "data"
     sha256 = values.get("sha256", "").lower()
-    return _checked(Source(kind, values[kind], file, values.get("member", ""), sha256))
+    return _checked(
+        Source(
+            kind=kind, place=values[kind], file=file, member=values.get("member", ""), sha256=sha256
+        )
+    )
 
 
 def _checked(source: Source) -> Source:

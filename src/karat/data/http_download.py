@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from karat.core.writing import draft_folder
@@ -69,7 +69,7 @@ class _ResumingDownloader:
         self.certificate = certificate
         self.resumed = False
 
-    def __call__(self, url: str, output_file: str, pooch: Any = None) -> None:
+    def __call__(self, url: str, output_file: str, pooch: object = None) -> None:
         output = Path(output_file)
         # pooch creates it readable by its owner only; a new file gets the usual permissions
         output.unlink()

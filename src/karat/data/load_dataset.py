@@ -88,7 +88,7 @@ class DataSpec:
         return check_integer(self.name, option, self.options.get(option, default), least)
 
 
-def check_integer(name: str, option: str, value: Any, least: int) -> int:
+def check_integer(name: str, option: str, value: object, least: int) -> int:
     """Return an integer >= least, or raise a DefinitionError."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise DefinitionError(f"{name}: {option} must be an integer >= {least}, got {value!r}.")
@@ -162,7 +162,7 @@ def _call_loader(
     return replace(data, about={**data.about, **facts})
 
 
-def _check_result(data: Any, name: str, source: str) -> Dataset:
+def _check_result(data: object, name: str, source: str) -> Dataset:
     if not isinstance(data, Dataset):
         raise ContractError(
             f"{name}: {source} returned {type(data).__name__}; it must return a karat.Dataset."

@@ -114,7 +114,15 @@ def openml_suite(suite: int | str) -> list[OpenMLTable]:
         name = names.get(data_id, f"openml-{data_id}")
         name = name if counts[data_id] == 1 else f"{name}-{task_id}"
         kind = KINDS[int(task["task_type_id"])]
-        tables.append(OpenMLTable(name, task_id, data_id, source["target_feature"], kind))
+        tables.append(
+            OpenMLTable(
+                name=name,
+                task_id=task_id,
+                data_id=data_id,
+                target=source["target_feature"],
+                kind=kind,
+            )
+        )
     return tables
 
 

@@ -16,7 +16,7 @@ from karat.execution.splits import Fold, GivenFolds
 MOST_CHARACTERS = 80
 
 
-def cv_folds(data: Dataset, cv: Any, seed: int, *, is_sample: bool = False) -> GivenFolds:
+def cv_folds(data: Dataset, cv: object, seed: int, *, is_sample: bool = False) -> GivenFolds:
     """Return the folds of a dataset under ``cv`` of scikit-learn, as rows.
 
     An integer is the number of folds in the order of the rows. A splitter whose ``random_state`` is
@@ -66,7 +66,7 @@ def _split_by(data: Dataset, cv: Any, seed: int) -> tuple[list[Any], str]:
         raise DefinitionError(f"cv={origin}: {type(error).__name__}: {error}{hint}") from error
 
 
-def _rows(side: Any, size: int) -> np.ndarray:
+def _rows(side: object, size: int) -> np.ndarray:
     """Return the rows of one side; a mask is as good as numbers.
 
     >>> _rows([True, False, True], 3)

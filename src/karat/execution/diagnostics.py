@@ -29,7 +29,7 @@ from karat.core.embeddings import Vectors
 from karat.core.files import cell_text
 from karat.core.predictions import as_text
 from karat.execution.splits import Fold
-from karat.results.tables import has_one_item_each
+from karat.results.item_tables import has_one_item_each
 
 #: number of classes to count, and of labels of the scatter plot, largest first
 MOST_CLASSES = 30
@@ -675,13 +675,13 @@ def _without(name: str, differences: Iterable[str]) -> str:
     return name
 
 
-def unconverged(fitted: Any) -> int:
+def unconverged(fitted: object) -> int:
     """Return how many fitted estimators stopped at their iteration limit."""
     seen: set[int] = set()
     return sum(_hit_limit(estimator) for estimator in _estimators(fitted, seen, 0))
 
 
-def _estimators(whole: Any, seen: set[int], depth: int) -> Iterator[Any]:
+def _estimators(whole: object, seen: set[int], depth: int) -> Iterator[Any]:
     """Yield an estimator and those it consists of."""
     if whole is None or depth > 4 or id(whole) in seen or len(seen) > 500:
         return
@@ -700,7 +700,7 @@ def _estimators(whole: Any, seen: set[int], depth: int) -> Iterator[Any]:
             yield from _estimators(part, seen, depth + 1)
 
 
-def _hit_limit(estimator: Any) -> bool:
+def _hit_limit(estimator: object) -> bool:
     if hasattr(estimator, "converged_"):
         return not np.all(estimator.converged_)
     most, done = getattr(estimator, "max_iter", None), getattr(estimator, "n_iter_", None)

@@ -62,8 +62,9 @@ from karat.models.model import Model
 from karat.models.searchers import StoredTexts
 from karat.models.vector_files import VectorFile
 from karat.probes.trained import Probe
+from karat.results.item_tables import item_keys
 from karat.results.run import collect_artifacts
-from karat.results.tables import item_keys, json_value
+from karat.results.stored_json import json_value
 
 #: maximum number of replaced library functions in a record
 MOST_REPLACED = 5
@@ -115,7 +116,7 @@ class Job:
         """The seed of the model: the run's seed plus the fold, other ones for replicates."""
         return model_seed(self.seed, self.fold, self.replicate)
 
-    def vector_seed(self, encoder: Any) -> int:
+    def vector_seed(self, encoder: object) -> int:
         """Return the seed of vectors that are computed once for all folds.
 
         Replicates share those of an encoder without a seed.
@@ -488,7 +489,7 @@ class RunningJob:
         """Return preprocessed rows, shared by the predictors of a process that preprocess alike."""
         key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{safe_name(name)}"
 
-        def weigh(prepared: Any) -> int:
+        def weigh(prepared: object) -> int:
             parts = prepared if isinstance(prepared, tuple) else (prepared,)
             return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
@@ -568,7 +569,7 @@ class RunningJob:
         }
 
 
-def _values(nested: Any) -> Iterator[Any]:
+def _values(nested: object) -> Iterator[Any]:
     """Yield the values of nested mappings and lists."""
     if isinstance(nested, Mapping | list | tuple):
         for value in nested.values() if isinstance(nested, Mapping) else nested:

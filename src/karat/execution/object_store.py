@@ -31,7 +31,7 @@ class ObjectStore:
         self.room = 0
         self._groups: dict[str, tuple[str, dict[str, Any]]] = {}
 
-    def put(self, key: str, value: Any, sent: Any = None) -> str:
+    def put(self, key: str, value: object, sent: object = None) -> str:
         """Store an object and return its key; other processes get ``sent`` instead, if given."""
         self._objects[key] = value
         self._sent[key] = value if sent is None else sent
@@ -47,7 +47,7 @@ class ObjectStore:
         """Return the models of this process."""
         return [value for value in self._objects.values() if isinstance(value, Model)]
 
-    def measures(self, dataset: Any) -> Any:
+    def measures(self, dataset: object) -> Any:
         """Return the similarity measures of all tasks on a dataset; a worker knows none."""
         tasks = [task for task in self._sent.values() if isinstance(task, Task)]
         return [task.probe.get("measure") for task in tasks if task.dataset == dataset]  # type: ignore[union-attr]
@@ -101,6 +101,6 @@ def _read(path: Path) -> Any:
         return pickle.load(file)
 
 
-def _write(path: Path, value: Any) -> None:
+def _write(path: Path, value: object) -> None:
     with draft_file(path) as draft, draft.open("wb") as file:
         cloudpickle.dump(value, file)

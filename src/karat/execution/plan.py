@@ -103,8 +103,8 @@ class PlannedTask:
         return _hash([*parts, *predictions_kept, *([{"roles": roles}] if roles else []), *drawn])
 
 
-def _hash(value: Any) -> str:
-    def name(value: Any) -> str:  # ``code`` is the hash of a function's source
+def _hash(value: object) -> str:
+    def name(value: object) -> str:  # ``code`` is the hash of a function's source
         return getattr(value, "__qualname__", None) or str(value)
 
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=name).encode()).hexdigest()
@@ -550,7 +550,6 @@ def _check_folds_used(planned: Sequence[PlannedTask], folds: int) -> Iterator[st
 
 def _plan_task(task: Task, load: Callable[[], Dataset], wanted: _Wanted) -> PlannedTask:
     check_components(task)
-    folds = wanted.only_folds
     try:
         data = load()
     except (DataError, MissingExtra) as error:
@@ -564,14 +563,14 @@ def _plan_task(task: Task, load: Callable[[], Dataset], wanted: _Wanted) -> Plan
     blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
     task = dataclasses.replace(task, metrics=task.metrics or default_metrics(task, data, blind))
     check_metrics(task, data, blind)
-    chosen = sorted(set(range(len(cut))[:most] if folds is None else folds))
-    if wrong := [fold for fold in folds or () if not 0 <= fold < len(cut)]:
-        raise DefinitionError(
-            f'task "{task.name}" has no fold {wrong[0]}; its folds are 0 to {len(cut) - 1}.'
-        )
+    chosen = _chosen_folds(task, len(cut), most, wanted.only_folds)
     run, how = [cut[fold] for fold in chosen], dict(task.split)  # type: ignore[arg-type]
     return PlannedTask(
-        *(task, data, tuple(chosen), tuple(fold.repeat for fold in cut), blind),
+        task,
+        data,
+        tuple(chosen),
+        repeats=tuple(fold.repeat for fold in cut),
+        blind=blind,
         duplicate_rows=(0, 0) if blind else count_duplicates(data, run),
         code=hash_user_components(task),
         facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},
@@ -579,6 +578,17 @@ def _plan_task(task: Task, load: Callable[[], Dataset], wanted: _Wanted) -> Plan
         tested=np.flatnonzero(np.bincount(np.concatenate([fold.test for fold in cut]))),
         ignores_folds=wanted.folds is not None and wanted.folds != how.get("folds"),
     )
+
+
+def _chosen_folds(
+    task: Task, count: int, most: int | None, only: Sequence[int] | None
+) -> list[int]:
+    """Return the folds to run of all; raise a DefinitionError if one of ``only`` does not exist."""
+    if wrong := [fold for fold in only or () if not 0 <= fold < count]:
+        raise DefinitionError(
+            f'task "{task.name}" has no fold {wrong[0]}; its folds are 0 to {count - 1}.'
+        )
+    return sorted(set(range(count)[:most] if only is None else only))
 
 
 def _sampled_and_split(

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from karat.core.formatting import count, duration, money
-from karat.core.notebook import ChangingOutput, in_notebook
+from karat.core.notebook import NotebookOutput, in_notebook
 from karat.core.replicates import replicate_name
 from karat.errors import (
     FAILURES,
@@ -259,7 +259,7 @@ class NotebookProgress(LineProgress):
 
     def __init__(self, verbose: bool = False) -> None:
         super().__init__(verbose)
-        self.output = ChangingOutput()
+        self.output = NotebookOutput()
         self.lines: list[str] = []
         self.job = ""
         self.drawn = -math.inf

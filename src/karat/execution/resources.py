@@ -104,7 +104,7 @@ class Clock:
         if DEADLINE_SIGNAL is not None:
             signal.signal(DEADLINE_SIGNAL, self._ring)
 
-    def _ring(self, *_: Any) -> None:
+    def _ring(self, *_: object) -> None:
         if self.running:
             self.running = False
             raise TimedOut

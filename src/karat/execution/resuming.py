@@ -90,7 +90,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
             yield f"{name} of {changed[0]}{more}"
 
 
-def _changed(before: Any, after: Any) -> str:
+def _changed(before: object, after: object) -> str:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
         return ", ".join(f"{key} {before.get(key)}, now {after.get(key)}" for key in keys)

@@ -21,7 +21,7 @@ from karat.core.files import encodable
 from karat.execution.plan import PlannedTask
 from karat.metrics.metric import get_metric
 from karat.models.model import Model
-from karat.results.tables import json_value
+from karat.results.stored_json import json_value
 
 #: libraries whose versions are stored in run.json
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy")

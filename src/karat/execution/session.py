@@ -45,8 +45,10 @@ from karat.execution.runner import EMBED, Unsendable, store_outcome
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
+from karat.results.item_tables import ItemTable, make_item_table
 from karat.results.run import Run, earlier_runs
-from karat.results.tables import ELIMINATED, ItemTable, json_value, make_item_table
+from karat.results.stored_json import json_value
+from karat.results.tables import ELIMINATED
 
 #: what to do about a full disk
 CONTINUE = "continue the run with --resume"
@@ -54,6 +56,8 @@ CONTINUE = "continue the run with --resume"
 SAME = ("model", "suite", "constraint", "seed", "replicate", "params")
 #: those without which it is another model or suite
 NAMING = ("model", "suite", "replicate")
+#: what a worker answers: a record that it has written, an outcome to write, or an error
+Answer = Mapping[str, Any] | Outcome | BaseException
 #: the function of a worker that computes the views of a fold
 SHARE_VIEWS = "karat.execution.job:share_views"
 
@@ -207,7 +211,7 @@ class Session:
                     break
         return succeeded
 
-    def _finish(self, job: Job, answer: Any) -> bool:
+    def _finish(self, job: Job, answer: Answer) -> bool:
         """Store and report a finished job; return whether it succeeded."""
         record = self._record(job, answer)
         if record["status"] == POSTPONED:
@@ -529,7 +533,7 @@ class Session:
             if id(model.prototype) in shared:
                 yield model.name, first.setdefault(id(model.prototype), model.name)
 
-    def _record(self, job: Job, answer: Any) -> dict[str, Any]:
+    def _record(self, job: Job, answer: Answer) -> dict[str, Any]:
         """Store the answer of a worker and return the job's record."""
         if isinstance(answer, Outcome):
             return store_outcome(job, answer)

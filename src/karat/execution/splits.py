@@ -396,7 +396,7 @@ def by_groups(
     yield Fold(np.sort(np.concatenate(trained)), np.sort(np.concatenate(tested)))
 
 
-def _named(side: str, names: Any, groups: np.ndarray) -> set[str]:
+def _named(side: str, names: object, groups: np.ndarray) -> set[str]:
     """Return the names of the groups of a side, or raise a DefinitionError for an unknown one."""
     if not isinstance(names, Sequence) or isinstance(names, str) or not len(names):
         raise DefinitionError(f"groups: {side} must be a list of groups, got {names!r}.")
@@ -442,7 +442,7 @@ def fixed_folds(
         yield Fold(train_rows, rows, fold.get("repeat", 0))
 
 
-def check_split_number(what: str, value: Any, least: int) -> None:
+def check_split_number(what: str, value: object, least: int) -> None:
     """Raise a DefinitionError unless a parameter of a splitter is an integer, and large enough."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise DefinitionError(f"{what} must be an integer >= {least}, got {value!r}.")

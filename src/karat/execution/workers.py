@@ -492,11 +492,11 @@ class _StallWatch:
         threading.Thread(target=self._watch, daemon=True).start()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
 
     @contextlib.contextmanager
-    def job(self, job: Any) -> Iterator[None]:
+    def job(self, job: object) -> Iterator[None]:
         """Watch a job while it runs in this context."""
         self._current = (job, time.monotonic())
         try:
@@ -527,7 +527,7 @@ class _JobQueue:
             self._places.setdefault(_model(job), deque()).append(position)
         self._lock = threading.Lock()
 
-    def take(self, model: Any) -> Any:
+    def take(self, model: object) -> Any:
         """Remove and return the first job of a model, or the first job; None if there is none."""
         with self._lock:
             while self._first < len(self._jobs) and self._jobs[self._first] is None:
@@ -541,7 +541,7 @@ class _JobQueue:
             return job
 
 
-def _model(job: Any) -> Any:
+def _model(job: object) -> Any:
     """Return the key of a job's encoder or model; jobs of different ones never share a worker."""
     return getattr(job, "encoder", "") or getattr(job, "model", None)
 
@@ -587,7 +587,7 @@ class Worker:
                 self.handled.acquire()
         self.stop()
 
-    def ask(self, job: Any) -> Any:
+    def ask(self, job: object) -> Any:
         """Send a job to the process and return its answer, or raise WorkerDied."""
         if self.process is not None and self.model != _model(job):
             self._end()  # the next model gets a new process
@@ -607,7 +607,7 @@ class Worker:
             self._end()
         return answer
 
-    def _answer(self, job: Any, answers: IO[bytes], watch: Watch | None) -> Any:
+    def _answer(self, job: object, answers: IO[bytes], watch: Watch | None) -> Any:
         """Report the events of a job until its answer comes."""
         while True:
             if watch is not None:
@@ -770,7 +770,7 @@ def _enter(path: list[str], folder: str, variables: Mapping[str, str]) -> None:
     os.environ.update({**variables, **dict.fromkeys(THREADS, "1")})
 
 
-def _send(stream: IO[bytes], answer: Any) -> None:
+def _send(stream: IO[bytes], answer: object) -> None:
     pickle.dump(answer, stream)
     stream.flush()
 

@@ -125,7 +125,9 @@ def shared(function: Callable[[Predictions], Shared]) -> Callable[[Predictions],
     return once
 
 
-def by_row(function: Callable[[Predictions], np.ndarray]) -> Callable[[Predictions], np.ndarray]:
+def of_each_row(
+    function: Callable[[Predictions], np.ndarray],
+) -> Callable[[Predictions], np.ndarray]:
     """Compute a value of each row once, also for Predictions that are some of the rows.
 
     The values may depend on other rows, but must be right for any selection of rows, as ranks are.

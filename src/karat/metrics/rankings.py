@@ -65,10 +65,10 @@ def _shared_gain(items: _Placed, k: int) -> np.ndarray:
     level = np.repeat(np.arange(len(starts)), np.diff([*starts, len(items.group)]))
     mean = np.bincount(level, items.gain) / sizes
     # a level without relevant items gains nothing; the others are spread over their places
-    shown = np.clip(k - first + 1, 0, sizes)
-    places = np.repeat(first - np.cumsum(shown) + shown, shown) + np.arange(shown.sum())
-    gains = np.repeat(mean, shown) * _discount(places)
-    groups = np.repeat(items.group[starts], shown)
+    spread = np.clip(k - first + 1, 0, sizes)
+    places = np.repeat(first - np.cumsum(spread) + spread, spread) + np.arange(spread.sum())
+    gains = np.repeat(mean, spread) * _discount(places)
+    groups = np.repeat(items.group[starts], spread)
     return np.bincount(groups, gains, minlength=items.group[-1] + 1)
 
 

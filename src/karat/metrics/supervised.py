@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from karat.core.predictions import Predictions
-from karat.metrics.metric import Undefined, by_row, metric, shared
+from karat.metrics.metric import Undefined, metric, of_each_row, shared
 
 
 @metric("acc", needs=("classes",), weighted=True)
@@ -214,7 +214,7 @@ def auc(predictions: Predictions) -> float:
     return _area_of_levels(truth == 1, _second_levels(predictions), predictions.weight)
 
 
-@by_row
+@of_each_row
 def _second_levels(predictions: Predictions) -> np.ndarray:
     """Return the score of the second class as a whole number that grows with it."""
     return _level_codes(_scores(predictions)[:, 1])

@@ -29,7 +29,7 @@ from karat.errors import (
     MissingExtra,
     did_you_mean,
 )
-from karat.models.model import Model, StatelessEncoder, TextEncoder, sklearn_tags
+from karat.models.model import Items, Model, StatelessEncoder, TextEncoder, sklearn_tags
 from karat.models.model_identity import model_identity
 from karat.models.pickled_files import refuse_pickle
 from karat.models.prompts import ROLE_PROMPTS, Prompts
@@ -52,7 +52,7 @@ class FunctionEncoder(TextEncoder):
 
     function: Callable[[Any], Any]
 
-    def transform(self, items: Any) -> Any:
+    def transform(self, items: Items) -> Any:
         """Call the function with the items."""
         return self.function(items)
 
@@ -121,7 +121,7 @@ class EncodeEncoder(TextEncoder):
         """Return the vectors of texts, columns or tables."""
         return self.model.encode(texts, **self._role_argument(role))
 
-    def transform(self, items: Any) -> Any:
+    def transform(self, items: Items) -> Any:
         """Return one row per item."""
         tables = (pd.Series, pd.DataFrame)
         return self.encode([i if isinstance(i, tables) else str(i) for i in items])
@@ -135,7 +135,7 @@ def _parameters(method: Any) -> set[str]:
         return set()
 
 
-def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model:
+def adapt(thing: object, name: str | None = None, role: str | None = None) -> Model:
     """Return a Model; raise ContractError if the object is not a model.
 
     >>> adapt(lambda texts: [[len(t)] for t in texts], "length").role
@@ -174,7 +174,7 @@ def keeps_vectors(model: Model) -> bool:
     return bool(model.depends_on) or _says_so(model.prototype)
 
 
-def _says_so(thing: Any) -> bool:
+def _says_so(thing: object) -> bool:
     """Return whether an object is a model of Karat, or says that its vectors can be kept."""
     if isinstance(declared := getattr(thing, "cache", None), bool):
         return declared
@@ -191,13 +191,13 @@ def _says_so(thing: Any) -> bool:
     )
 
 
-def is_of_karat(thing: Any) -> bool:
+def is_of_karat(thing: object) -> bool:
     """Return whether an object or class is of Karat itself."""
     class_of = thing if inspect.isclass(thing) else type(thing)
     return class_of.__module__.partition(".")[0] == "karat"
 
 
-def dependencies(model: str, declared: Any, folder: Path | None = None) -> tuple[str, ...]:
+def dependencies(model: str, declared: object, folder: Path | None = None) -> tuple[str, ...]:
     """Return what a model depends on, with absolute paths; relative ones are below ``folder``.
 
     >>> dependencies("m", ["env:HOME", "version:2"])
@@ -218,7 +218,7 @@ def dependencies(model: str, declared: Any, folder: Path | None = None) -> tuple
     )
 
 
-def _unavailable(prototype: Any) -> str:
+def _unavailable(prototype: object) -> str:
     """Return why a model cannot run; an error of its own method is a reason too."""
     method = getattr(prototype, "unavailable", None)
     try:
@@ -274,7 +274,7 @@ def _instance(cls: type) -> Any:
         ) from error
 
 
-def _wrapped(thing: Any) -> Any:
+def _wrapped(thing: object) -> Any:
     # vectors first: a data frame also has a method transform
     if (lookup := _known_vectors(thing)) is not None:
         return lookup
@@ -297,7 +297,7 @@ def _wrapped(thing: Any) -> Any:
     )
 
 
-def _known_vectors(thing: Any) -> VectorLookup | None:
+def _known_vectors(thing: object) -> VectorLookup | None:
     if isinstance(thing, pd.DataFrame):
         return VectorLookup(list(thing.index), thing.to_numpy())
     if isinstance(thing, Mapping):
@@ -312,12 +312,12 @@ def _known_vectors(thing: Any) -> VectorLookup | None:
     return None
 
 
-def is_searcher(thing: Any) -> bool:
+def is_searcher(thing: object) -> bool:
     """Return whether an object is a search model: it has ``index`` and ``scores``."""
     return all(callable(getattr(thing, name, None)) for name in ("index", "scores"))
 
 
-def _role(prototype: Any) -> str:
+def _role(prototype: object) -> str:
     if is_searcher(prototype):
         return "searcher"
     if getattr(sklearn_tags(prototype), "estimator_type", None) in ("classifier", "regressor"):
@@ -325,14 +325,14 @@ def _role(prototype: Any) -> str:
     return "encoder" if hasattr(prototype, "transform") else "predictor"
 
 
-def _name(thing: Any) -> str:
+def _name(thing: object) -> str:
     if isinstance(thing, VectorFile):
         return Path(thing.path).name.split(".")[0] or Path(thing.path).name
     name = getattr(thing, "__name__", None) or getattr(thing, "name", None)
     return name if isinstance(name, str) and name != "<lambda>" else type(thing).__name__
 
 
-def _takes(prototype: Any) -> tuple[str, ...] | None:
+def _takes(prototype: object) -> tuple[str, ...] | None:
     takes = getattr(prototype, "takes", None)
     if takes is None:
         steps = getattr(prototype, "steps", None)
@@ -350,13 +350,13 @@ def _takes(prototype: Any) -> tuple[str, ...] | None:
     return modalities
 
 
-def _params(prototype: Any) -> dict[str, Any]:
+def _params(prototype: object) -> dict[str, Any]:
     if not hasattr(prototype, "get_params"):
         return {}
     plain = (str, int, float, bool)
     parameters = prototype.get_params(deep=False)
 
-    def is_plain(value: Any) -> bool:
+    def is_plain(value: object) -> bool:
         if isinstance(value, dict):  # such as prompts by role
             return all(isinstance(part, plain) for part in [*value, *value.values()])
         return isinstance(value, plain)
@@ -364,7 +364,7 @@ def _params(prototype: Any) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if is_plain(value)}
 
 
-def _version(thing: Any) -> str:
+def _version(thing: object) -> str:
     from importlib import metadata
 
     root = getattr(thing, "package", None) or type(thing).__module__.partition(".")[0]
@@ -425,7 +425,9 @@ class FittedPredictor:
             return "it is for classification, not regression"
         return ""
 
-    def fit(self, X: Any, y: Any) -> FittedPredictor:
+    def fit(
+        self, X: pd.DataFrame | pd.Series | np.ndarray, y: pd.DataFrame | pd.Series | np.ndarray
+    ) -> FittedPredictor:
         """Check columns and classes."""
         columns = getattr(self.pipeline, "feature_names_in_", None)
         if columns is not None and isinstance(X, pd.DataFrame):
@@ -445,7 +447,7 @@ class FittedPredictor:
                 )
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: pd.DataFrame | pd.Series | np.ndarray) -> Any:
         """Return the pipeline's predictions."""
         return self.pipeline.predict(X)
 
@@ -462,7 +464,7 @@ def _passes(check: Any, pipeline: Any) -> bool:
         return False
 
 
-def wrapped_model(encoder: Any, options: dict[str, Any] | None) -> Model:
+def wrapped_model(encoder: object, options: dict[str, Any] | None) -> Model:
     """Return the Model for ``"package.module:Name"``, a class or an object.
 
     >>> wrapped_model("karat.models.text_encoders:TfIdf", {"ngrams": 2}).prototype
@@ -480,7 +482,7 @@ def wrapped_model(encoder: Any, options: dict[str, Any] | None) -> Model:
     return model
 
 
-def wrapped_fingerprint(model: Model, *others: Any) -> str:
+def wrapped_fingerprint(model: Model, *others: object) -> str:
     """Return the identity of a wrapped model and other parameters.
 
     The code of a class given by name is not part of a pickle, so it is hashed here.

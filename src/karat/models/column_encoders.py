@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from karat.core.columns import SAMPLE_CELLS, caption_of, cells_as_text, header_text, item_text
+from karat.core.embeddings import EncoderLike
 from karat.errors import ContractError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
-from karat.models.model import StatelessEncoder
+from karat.models.model import Items, StatelessEncoder
 from karat.models.random_encoder import mix_bits
 from karat.models.tables.row_sentences import RowSentences
 from karat.models.tables.typed_columns import LARGEST
@@ -39,7 +40,7 @@ class ColumnBaseline(StatelessEncoder):
         """Return one row per column; there is at least one column."""
         raise NotImplementedError
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Items) -> np.ndarray:
         """Return one row per column or table."""
         parts = [_columns(item) for item in items]
         sizes = np.array([len(part) for part in parts])
@@ -93,7 +94,7 @@ class Headers(ColumnBaseline):
         """Return the hashed letters of the headers."""
         return hashed_letters([header_text(column.name) for column in columns], self.dimensions)
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Items) -> np.ndarray:
         """Return one row per column or table."""
         return super().transform([_titled(item) for item in items])
 
@@ -180,7 +181,7 @@ class ValueSets(StatelessEncoder):
 
     dimensions: int = 512
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Items) -> np.ndarray:
         """Return a row of −1 and 1 per column or table."""
         rows = [self._signs({t.lower() for c in _columns(i) for t in cell_texts(c)}) for i in items]
         return np.array(rows, dtype=np.float32).reshape(len(rows), self.dimensions)
@@ -221,7 +222,7 @@ class TableSentences(RowSentences):
     cells: int = SAMPLE_CELLS
     context: bool = False
 
-    def sentences(self, items: Any) -> pd.Series:
+    def sentences(self, items: Items) -> pd.Series:
         """Return the text of each column or table."""
         texts = [item_text(item, self.cells) + self._context(item) for item in items]
         return pd.Series(texts, index=getattr(items, "index", None), dtype=object)
@@ -260,7 +261,7 @@ class PooledRows(StatelessEncoder):
     options: dict[str, Any] | None = None
     rows: int = 20
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Items) -> np.ndarray:
         """Return one row per column or table; NaN if there are no rows."""
         model = wrapped_model(self.encoder, self.options)
         if not model.stateless:
@@ -275,7 +276,7 @@ class PooledRows(StatelessEncoder):
         rows = [row if len(row) else empty for row in pooled]
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(empty))
 
-    def _pooled(self, encoder: Any, table: pd.DataFrame) -> np.ndarray:
+    def _pooled(self, encoder: EncoderLike, table: pd.DataFrame) -> np.ndarray:
         if not table.size:
             return np.empty(0)
         vectors = np.asarray(encoder.transform(table.head(self.rows)), dtype=np.float64)

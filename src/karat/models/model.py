@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from types import MethodType, SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,15 @@ from karat.core.embeddings import Variant, too_many_dimensions
 from karat.core.replicates import accepted_seed, replicate_name, seed_parameters
 from karat.core.services import service_of
 from karat.errors import ContractError, Declined, DefinitionError, MissingExtra
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.base import BaseEstimator
+
+#: what an encoder embeds: rows of a table, or a series or list of other items
+Items: TypeAlias = "pd.DataFrame | pd.Series | list[Any]"
+#: what an encoder is fitted with; None if the target is hidden
+Target: TypeAlias = "np.ndarray | pd.Series | None"
 
 
 class Parameterized:
@@ -92,7 +101,7 @@ class Parameterized:
 class FittedEncoder(Parameterized):
     """Base of encoders that are fitted: implement ``fit(items, y)`` and ``transform(items)``."""
 
-    def fit_transform(self, items: Any, y: Any = None) -> Any:
+    def fit_transform(self, items: Items, y: Target = None) -> Any:
         """Fit and transform."""
         fitted: Any = self
         return fitted.fit(items, y).transform(items)
@@ -110,7 +119,7 @@ class available_if:  # noqa: N801
         self.method = method
         return self
 
-    def __get__(self, thing: Any, owner: type) -> Any:
+    def __get__(self, thing: object, owner: type) -> Any:
         if thing is None:
             return self.method
         if not self.condition(thing):
@@ -127,11 +136,11 @@ class StatelessEncoder(Parameterized):
     takes: tuple[str, ...] | None = None
     requires_fit = False
 
-    def fit(self, items: Any, y: Any = None) -> StatelessEncoder:
+    def fit(self, items: Items, y: Target = None) -> StatelessEncoder:
         """Do nothing."""
         return self
 
-    def transform(self, items: Any) -> Any:
+    def transform(self, items: Items) -> Any:
         """Return one row per item."""
         raise ContractError(f"{type(self).__name__} has no transform method.")
 
@@ -150,7 +159,7 @@ class TextEncoder(StatelessEncoder):
         """Return one row per text."""
         raise ContractError(f"{type(self).__name__} has no encode method.")
 
-    def transform(self, items: Any) -> Any:
+    def transform(self, items: Items) -> Any:
         """Return one row per item."""
         return self.encode([str(text) for text in items])
 
@@ -362,7 +371,9 @@ def sklearn_tags(thing: Any) -> Any | None:
         return None
 
 
-def fit_weighted(estimator: Any, X: Any, y: Any, weight: np.ndarray | None) -> list[str]:
+def fit_weighted(
+    estimator: BaseEstimator, X: object, y: Target, weight: np.ndarray | None
+) -> list[str]:
     """Fit an estimator, with the weights of the rows if it takes them; else return a note.
 
     >>> from sklearn.linear_model import LinearRegression
@@ -376,7 +387,7 @@ def fit_weighted(estimator: Any, X: Any, y: Any, weight: np.ndarray | None) -> l
     return [f"{type(estimator).__name__} does not take weights: all rows counted the same in fit"]
 
 
-def _weight_parameter(estimator: Any) -> str | None:
+def _weight_parameter(estimator: BaseEstimator) -> str | None:
     """Return the parameter of ``fit`` that takes weights; of a pipeline, that of its last step."""
     try:
         if "sample_weight" in inspect.signature(estimator.fit).parameters:
@@ -390,7 +401,7 @@ def _weight_parameter(estimator: Any) -> str | None:
     return None if inner is None else f"{steps[-1][0]}__{inner}"
 
 
-def _copy(prototype: Any) -> Any:
+def _copy(prototype: object) -> Any:
     if not hasattr(prototype, "get_params"):
         return copy.deepcopy(prototype)
     if isinstance(prototype, Parameterized) and not prototype.nested():

@@ -50,7 +50,7 @@ def variant_identity(identity: str | None, variant: Variant | None) -> str | Non
     return hashlib.sha256(f"{identity}\0{variant}".encode()).hexdigest()
 
 
-def encoder_identity(model: Model, encoder: Any) -> str | None:
+def encoder_identity(model: Model, encoder: object) -> str | None:
     """Return the identity of a copy of a model's prototype, with what the model depends on."""
     identity = object_identity(encoder)
     if identity is None or not model.depends_on:
@@ -105,7 +105,7 @@ class _Description(cloudpickle.Pickler):
         self.modules: set[str] = set()
         super().__init__(_Sink(self.digest), protocol=5)  # which hashes arrays without a copy
 
-    def reducer_override(self, thing: Any) -> Any:
+    def reducer_override(self, thing: object) -> Any:
         if isinstance(thing, CodeType):
             return str, (_instructions(thing),)
         if isinstance(thing, ModuleType):
@@ -268,7 +268,7 @@ def _hash_files(files: tuple[tuple[Path, int, int], ...]) -> str:
     return digest.hexdigest()
 
 
-def _module_of(value: Any) -> str:
+def _module_of(value: object) -> str:
     try:
         name = value.__module__
     except Exception:  # __getattr__ may raise anything
@@ -302,13 +302,13 @@ def _distributions() -> dict[str, list[str]]:
     return dict(metadata.packages_distributions())
 
 
-def _values(thing: Any) -> Iterable[Any]:
+def _values(thing: object) -> Iterable[Any]:
     if hasattr(thing, "get_params") and not isinstance(thing, type):
         return dict(thing.get_params(deep=True)).values()
     return dict(getattr(thing, "__dict__", {})).values()
 
 
-def _file(value: Any) -> str:
+def _file(value: object) -> str:
     """Return the content hash of a file, or the sizes and times of a folder's files."""
     if not isinstance(value, str | Path) or not 0 < len(str(value)) <= 4096:
         return ""

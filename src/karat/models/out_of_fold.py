@@ -16,7 +16,9 @@ from karat.errors import ContractError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import (
     FittedEncoder,
+    Items,
     Model,
+    Target,
     assign_folds,
     sklearn_tags,
     target_kind,
@@ -57,12 +59,12 @@ class OutOfFold(FittedEncoder):
         """The modalities of the encoder."""
         return self._model().takes
 
-    def fit(self, items: Any, y: Any = None) -> OutOfFold:
+    def fit(self, items: Items, y: Target = None) -> OutOfFold:
         """Fit the encoder on all rows."""
         self.encoder_ = _fitted(self._fresh(y), items, y)
         return self
 
-    def fit_transform(self, items: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: Items, y: Target = None) -> np.ndarray:
         """Fit on all rows, and embed each row out of fold; without ``y``, embed in sample."""
         self.fit(items, y)
         if y is None:
@@ -87,11 +89,11 @@ class OutOfFold(FittedEncoder):
             embeddings[fold_of == fold] = values
         return embeddings
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Items) -> np.ndarray:
         """Embed rows with the encoder fitted on all training rows."""
         return _dense(self.encoder_.transform(items))
 
-    def _embed_fold(self, items: Any, y: np.ndarray, held: np.ndarray) -> np.ndarray:
+    def _embed_fold(self, items: Items, y: np.ndarray, held: np.ndarray) -> np.ndarray:
         encoder = _fitted(self._fresh(y), _rows(items, ~held), y[~held])
         values = _dense(encoder.transform(_rows(items, held)))
         some, classes = getattr(encoder, "classes_", None), getattr(self.encoder_, "classes_", None)
@@ -104,7 +106,7 @@ class OutOfFold(FittedEncoder):
     def _model(self) -> Model:
         return wrapped_model(self.encoder, self.options)
 
-    def _fresh(self, y: Any) -> Any:
+    def _fresh(self, y: Target) -> Any:
         model = self._model()
         if not getattr(model.prototype, "aligned", True):
             raise ContractError(
@@ -128,17 +130,17 @@ class OutOfFold(FittedEncoder):
         return inner is not None and bool(inner.target_tags.required)
 
 
-def _fitted(encoder: Any, items: Any, y: Any) -> Any:
+def _fitted(encoder: object, items: Items, y: Target) -> Any:
     if hasattr(encoder, "fit"):
         encoder.fit(items) if y is None else encoder.fit(items, y)
     return encoder
 
 
-def _rows(items: Any, chosen: np.ndarray) -> Any:
+def _rows(items: Items, chosen: np.ndarray) -> Any:
     if isinstance(items, pd.DataFrame | pd.Series):
         return items.iloc[np.flatnonzero(chosen)]
     return [items[i] for i in np.flatnonzero(chosen)]
 
 
-def _dense(values: Any) -> np.ndarray:
+def _dense(values: object) -> np.ndarray:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values)

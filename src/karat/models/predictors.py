@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax
@@ -25,6 +25,9 @@ from sklearn.naive_bayes import GaussianNB
 from karat.core.dataset import sample_rows
 from karat.models.model import assign_folds, import_extra, torch_threads
 from karat.models.table_predictor import ConstantPredictor, TablePredictor  # noqa: F401
+
+if TYPE_CHECKING:
+    from sklearn.svm import SVC
 
 #: rows per block
 BLOCK = 2**14
@@ -63,7 +66,9 @@ class OrderedForestRegressor(RandomForestRegressor):
         return _mean_of_trees(self, X)[:, 0]
 
 
-def _mean_of_trees(forest: Any, X: np.ndarray) -> np.ndarray:
+def _mean_of_trees(
+    forest: RandomForestClassifier | RandomForestRegressor, X: np.ndarray
+) -> np.ndarray:
     X = np.asarray(X, dtype=np.float32)
     order = np.argsort(forest.estimators_[0].apply(X), kind="stable")  # it also checks X
     trees = [grown.tree_ for grown in forest.estimators_]
@@ -110,7 +115,7 @@ class Kernel:
         np.fill_diagonal(kernel, 1.0)
         return kernel
 
-    def against(self, X: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
+    def against(self, X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Return the kernel between other rows and the train rows, or some of the train rows."""
         (kernel,) = self.blocks(X, rows, len(X))
         return kernel
@@ -133,7 +138,7 @@ class Kernel:
             state.pop(name, None)
         return {**state, "_last": None, "_settled": [], "shared": False}
 
-    def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
+    def blocks(self, X: np.ndarray, rows: np.ndarray | slice, height: int) -> Iterator[np.ndarray]:
         """Yield the kernel between blocks of other rows and some of the train rows."""
         train = self.rows[rows]
         # two more columns subtract half of the squares: fewer passes over the products
@@ -144,7 +149,7 @@ class Kernel:
             kernel = other @ columns
             yield np.exp(np.minimum(kernel, 0, out=kernel), out=kernel)
 
-    def fit(self, machine: Any, y: np.ndarray) -> Any:
+    def fit(self, machine: SVC, y: np.ndarray) -> Any:
         """Fit a machine of scikit-learn on this kernel, or return a fitted one that is equal."""
         machine.random_state = 0  # otherwise it advances the global generator without using it
         if len(y) > LARGEST:
@@ -160,7 +165,7 @@ class Kernel:
             self._settled.append((machine, y))
         return machine
 
-    def _is_settled(self, machine: Any, y: np.ndarray) -> bool:
+    def _is_settled(self, machine: SVC, y: np.ndarray) -> bool:
         """Return whether a larger limit of the weights has a solution with the same decisions.
 
         No weight is at the limit, except those of equal rows of two classes: these can all grow
@@ -201,7 +206,7 @@ class RbfMachine(BaseEstimator):
     #: returns the object of a name, for the next call of ``fit`` only
     share: Callable[[str, Callable[[], Any]], Any] | None = field(default=None, init=False)
 
-    def fit(self, X: np.ndarray, y: Any) -> Any:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
         """Fit on vectors; with ``share``, on the kernel that machines on the same rows share."""
         share, self.share = self.share, None
         if share is None:
@@ -213,7 +218,7 @@ class RbfMachine(BaseEstimator):
             vars(self.kernel_).pop("square", None)  # not needed to predict
         return self
 
-    def fit_kernel(self, kernel: Kernel, y: Any) -> None:
+    def fit_kernel(self, kernel: Kernel, y: np.ndarray) -> None:
         """Fit on the kernel of the train rows."""
         raise NotImplementedError
 
@@ -250,7 +255,7 @@ class RbfMachine(BaseEstimator):
 class RbfLabels(ClassifierMixin, RbfMachine):
     """Predict the class with the most votes, one against one; no probabilities."""
 
-    def fit_kernel(self, kernel: Kernel, y: Any) -> None:
+    def fit_kernel(self, kernel: Kernel, y: np.ndarray) -> None:
         """Fit on the kernel of the train rows; a single class is always predicted."""
         from sklearn.svm import SVC
 
@@ -275,7 +280,7 @@ class RbfClassifier(RbfLabels):
     folds: int = 5
     random_state: int | None = None
 
-    def fit(self, X: np.ndarray, y: Any) -> RbfClassifier:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> RbfClassifier:
         """Fit the machine on all rows, and the probabilities on rows held out in turn."""
         super().fit(X, y)
         codes = np.unique(y, return_inverse=True)[1]
@@ -321,7 +326,7 @@ class RbfRegressor(RegressorMixin, RbfMachine):
 
     epsilon: float = 0.1
 
-    def fit_kernel(self, kernel: Kernel, y: Any) -> None:
+    def fit_kernel(self, kernel: Kernel, y: np.ndarray) -> None:
         """Fit on the kernel of the train rows."""
         from sklearn.svm import SVR
 
@@ -334,7 +339,7 @@ class RbfRegressor(RegressorMixin, RbfMachine):
         return np.asarray(self.mean_ + self.spread_ * decisions[:, 0])
 
 
-def _pair_decisions(machine: Any, kernel: np.ndarray) -> np.ndarray:
+def _pair_decisions(machine: SVC, kernel: np.ndarray) -> np.ndarray:
     """Return the decision about each pair of classes; one column for two classes or numbers."""
     if machine is None:  # a single class
         return np.empty((len(kernel), 0))
@@ -393,7 +398,7 @@ def _fit_calibration(
 class NaiveBayes(GaussianNB):
     """scikit-learn's Gaussian naive Bayes that returns labels and probabilities in one pass."""
 
-    def fit(self, X: np.ndarray, y: Any) -> NaiveBayes:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NaiveBayes:
         """Fit; if all vectors are equal, predictions are the class frequencies."""
         super().fit(X, y)
         if not self.epsilon_:
@@ -550,7 +555,7 @@ class Adam:
             weight.data.addcdiv_(mean, scale, value=-self.rate / slow)
 
 
-def _outputs(weights: list[Any], X: Any) -> Any:
+def _outputs(weights: list[Any], X: object) -> Any:
     first, bias, last, offset = weights
     return (X @ first + bias).relu() @ last + offset
 

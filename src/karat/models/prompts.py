@@ -70,6 +70,6 @@ class Prompts:
 _ROUTERS = {"Router", "Asym"}
 
 
-def read_saved_json(path: Path, default: Any) -> Any:
+def read_saved_json(path: Path, default: object) -> Any:
     """Return the content of a JSON file of a saved model, or a default if there is none."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else default

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat.core.dataset import DOCUMENT, QUERY, Dataset
-from karat.core.embeddings import encode, unit_rows
+from karat.core.embeddings import TextEncoderLike, encode, unit_rows
 from karat.errors import ContractError
 from karat.models.adapters import is_searcher, wrapped_model
 from karat.models.model import HasRequirements, Model, Parameterized
@@ -71,7 +71,7 @@ class EncoderSearch(SearchModel):
     Texts with a vector in ``stored`` are not encoded again.
     """
 
-    def __init__(self, encoder: Any, stored: StoredTexts | None = None) -> None:
+    def __init__(self, encoder: TextEncoderLike, stored: StoredTexts | None = None) -> None:
         self.encoder = encoder
         self.stored = stored
 
@@ -97,12 +97,12 @@ class EncoderSearch(SearchModel):
         return vectors
 
 
-def as_searcher(thing: Any) -> Any:
+def as_searcher(thing: object) -> Any:
     """Return a search model; a text encoder is wrapped."""
     return thing if is_searcher(thing) else EncoderSearch(stage_model(thing).prototype)
 
 
-def stage_model(thing: Any) -> Model:
+def stage_model(thing: object) -> Model:
     """Return the model of an encoder that is a stage, or raise a ContractError."""
     model = wrapped_model(thing, None)
     if not model.stateless or "text" not in getattr(model.prototype, "by_text", ()):
@@ -113,7 +113,7 @@ def stage_model(thing: Any) -> Model:
     return model
 
 
-def stage_encoders(model: Any) -> list[Any]:
+def stage_encoders(model: object) -> list[Any]:
     """Return the encoders among the stages of a search model, in their order."""
     stages = getattr(model, "stages", ())
     nested = [stage_encoders(stage) if is_searcher(stage) else [stage] for stage in stages]
@@ -154,7 +154,7 @@ def descending_ranks(scores: np.ndarray) -> np.ndarray:
     return np.array(ahead, dtype=np.intp).reshape(scores.shape)
 
 
-def scored_pairs(model: Any) -> tuple[int, int]:
+def scored_pairs(model: object) -> tuple[int, int]:
     """Return the pairs that rerankers in a search model have scored, and how many were too long.
 
     Both are counted since its last index.

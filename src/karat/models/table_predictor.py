@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import DTypeLike
 
 from karat.core.dataset import sample_rows
 from karat.core.registry import build, load_object
 from karat.core.replicates import depends_on_seed
 from karat.errors import Declined
-from karat.models.model import Parameterized, available_if, fit_weighted
+from karat.models.model import Parameterized, Target, available_if, fit_weighted
 from karat.models.tables.one_hot_table import OneHotTable
 from karat.models.tables.typed_columns import clip_to_float32, date_columns, numeric_columns
 
@@ -76,7 +77,7 @@ class PreparedRows:
     def __len__(self) -> int:
         return len(self.matrix if self.indices is None else self.indices)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         rows = self.matrix if self.indices is None else self.matrix[self.indices]
         # numpy before 2.0 does not know copy=None
         return np.asarray(rows, dtype=dtype) if copy is None else np.array(rows, dtype, copy=copy)
@@ -90,7 +91,7 @@ class ConstantPredictor(Parameterized):
 
     kind: str | None = None
 
-    def fit(self, X: Any, y: np.ndarray) -> ConstantPredictor:
+    def fit(self, X: pd.DataFrame | PreparedRows | np.ndarray, y: np.ndarray) -> ConstantPredictor:
         """Compute the shares or the average."""
         y = np.asarray(y)
         if self.kind == "regression":
@@ -101,14 +102,14 @@ class ConstantPredictor(Parameterized):
         self.shares_ = counts / len(y)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: pd.DataFrame | PreparedRows | np.ndarray) -> np.ndarray:
         """Return the same prediction for every item."""
         if self.kind == "regression":
             return np.full(len(X), self.constant_)
         return np.repeat(self.classes_[[self.shares_.argmax()]], len(X))
 
     @available_if(lambda self: self.kind != "regression")
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: pd.DataFrame | PreparedRows | np.ndarray) -> np.ndarray:
         """Return the same probabilities for every item."""
         return np.tile(self.shares_, (len(X), 1))
 
@@ -116,7 +117,7 @@ class ConstantPredictor(Parameterized):
 class PreparedTable(OneHotTable):
     """The one-hot table, clipped to the range of float32; the result is read-only and shared."""
 
-    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: pd.DataFrame, y: Target = None) -> np.ndarray:
         """Fit and transform."""
         return read_only(clip_to_float32(super().fit_transform(items, y)))
 
@@ -266,7 +267,11 @@ class TablePredictor(Parameterized):
         if "random_state" in estimator.get_params():
             estimator.set_params(random_state=self.random_state)
         last = MatrixPredictor(
-            estimator, kind, self.max_train_rows, self.likeliest, self.random_state
+            estimator=estimator,
+            kind=kind,
+            max_train_rows=self.max_train_rows,
+            likeliest=self.likeliest,
+            random_state=self.random_state,
         )
         return self.preparation(), last
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from karat.core.files import package_file
 from karat.errors import DefinitionError
-from karat.models.model import PackagedEncoder, Parameterized
+from karat.models.model import Items, PackagedEncoder, Parameterized, Target
 from karat.models.vector_files import Lookup, VectorLookup, rows_of
 
 _WORD = re.compile(r"\w+")
@@ -31,7 +31,7 @@ class TfIdf(Parameterized):
     max_features: int = 3000
     ngrams: int = 1
 
-    def fit(self, items: Any, y: Any = None) -> TfIdf:
+    def fit(self, items: Items, y: Target = None) -> TfIdf:
         """Learn words and weights."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -40,12 +40,12 @@ class TfIdf(Parameterized):
         ).fit(_written(items))
         return self
 
-    def transform(self, items: Any) -> Any:
+    def transform(self, items: Items) -> Any:
         """Return one sparse row per text."""
         return self.vectorizer_.transform(_written(items))
 
 
-def _written(items: Any) -> list[str]:
+def _written(items: Items) -> list[str]:
     return ["" if pd.isna(text) else str(text) for text in items]
 
 

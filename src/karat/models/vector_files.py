@@ -14,7 +14,7 @@ import pandas as pd
 from karat.core import registry
 from karat.core.files import file_hash
 from karat.errors import DataError, MissingExtra
-from karat.models.model import TextEncoder
+from karat.models.model import Items, TextEncoder
 from karat.models.model_identity import object_identity
 from karat.models.vectors.decompression import plain_suffix
 from karat.models.vectors.hdf5 import read_hdf5_rows
@@ -45,7 +45,7 @@ class Lookup(TextEncoder):
     #: None: all items in one call
     chunk: ClassVar[int | None] = None
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Items) -> np.ndarray:
         """Return the vectors of the items by id, NaN for a missing one."""
         framed = isinstance(items, pd.Series | pd.DataFrame)
         return self._look_up(items.index if framed else pd.Index(list(items)))

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from numba import njit
@@ -19,11 +20,11 @@ def compiled(
         return njit(**options)(function)
 
 
-def as_numpy(function: Any) -> Any:
+def as_numpy(function: Callable[..., object]) -> Any:
     """Compile a function so that it rounds as NumPy does."""
     return compiled(function, ())
 
 
-def inlined(function: Any) -> Any:
+def inlined(function: Callable[..., object]) -> Any:
     """Compile a function as a part of those that call it: passing arrays takes longer."""
     return compiled(function, (), "always")

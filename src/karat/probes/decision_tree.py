@@ -21,6 +21,8 @@ CALM = 0.05
 EQUAL = 1e-9
 #: relative size below which a column counts as linearly dependent on the others
 RANK = 1e-10
+#: columns that LAPACK's loops take at once
+BLOCK = 32
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class ClassTree(_Tree):
 
     criterion: str = "gini"
 
-    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> ClassTree:
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> ClassTree:
         """Grow the tree; weighted rows by scikit-learn."""
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         grown = None if sample_weight is not None else _grown(self, X, codes, len(self.classes_))
@@ -88,7 +92,9 @@ class NumberTree(_Tree):
 
     criterion: str = "squared_error"
 
-    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> NumberTree:
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> NumberTree:
         """Grow the tree; weighted rows and sums that are not exact by scikit-learn."""
         y = np.asarray(y, dtype=np.float64)
         exact = np.array_equal(y, np.rint(y)) and np.dot(y, y) * len(y) < EXACT
@@ -106,7 +112,7 @@ class NumberTree(_Tree):
         return np.asarray(self.tree_.value[leaves(self.tree_, X), 0, 0])
 
 
-def leaves(tree: Any, X: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
+def leaves(tree: Grown, X: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
     """Return the leaf of each row; ``ends`` are the leaves after pruning."""
     X = np.asarray(X, dtype=np.float32)
     ends = tree.feature < 0 if ends is None else ends
@@ -194,32 +200,20 @@ class ModelTree:
     min_samples_leaf: int = 4
     smoothing: float = 15.0
 
-    def fit(self, X: np.ndarray, y: Any) -> ModelTree:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> ModelTree:
         """Grow, model, prune and smooth."""
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        order = np.lexsort([*X.T, y])  # makes sums independent of the order of rows
+        order = _row_order(X, y)  # makes sums independent of the order of rows
         X, y = X[order], y[order]
         leaf = min(self.min_samples_leaf, len(y))
         self.grown_ = NumberTree(min_samples_leaf=leaf, random_state=0).fit(X, y).tree_
         self._spread = float(y.std())
-        #: smoothed weights of every leaf after pruning, by its node number in the grown tree
-        self.leaves_: dict[int, np.ndarray] = {}
+        #: the models of all nodes, and whether each is a leaf after pruning
+        self.lines_: dict[int, Line] = {}
+        self._is_leaf = np.ones(self.grown_.node_count, dtype=bool)
         self._prune(X, y)
-        width = X.shape[1]
-        tree, k = self.grown_, self.smoothing
-        waiting: list[tuple[int, list[tuple[int, np.ndarray]]]] = [(0, [])]
-        while waiting:
-            node, above = waiting.pop()
-            mixed = self.lines_[node].dense(width)
-            if not self._is_leaf[node]:
-                kids = (int(tree.children_left[node]), int(tree.children_right[node]))
-                waiting += [(kid, [*above, (node, mixed)]) for kid in kids]
-                continue
-            count = int(tree.n_node_samples[node])
-            for parent, weights in reversed(above):
-                mixed = (count * mixed + k * weights) / (count + k)
-                count = int(tree.n_node_samples[parent])
-            self.leaves_[node] = mixed
+        #: smoothed weights of every leaf after pruning, by its node number in the grown tree
+        self.leaves_: dict[int, np.ndarray] = self._smoothed(X.shape[1])
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
@@ -235,47 +229,106 @@ class ModelTree:
             predicted[here] = X[here] @ weights[:-1] + weights[-1]
         return predicted
 
+    def _smoothed(self, width: int) -> dict[int, np.ndarray]:
+        """Return the weights of every leaf, mixed with those of the nodes above it."""
+        tree, k = self.grown_, self.smoothing
+        parents, inner, ends = np.full(tree.node_count, -1), list[int](), list[int]()
+        waiting = [0]
+        while waiting:
+            node = waiting.pop()
+            (ends if self._is_leaf[node] else inner).append(node)
+            if not self._is_leaf[node]:
+                kids = [int(tree.children_left[node]), int(tree.children_right[node])]
+                parents[kids] = node
+                waiting += kids
+        mixed = np.array([self.lines_[node].dense(width) for node in ends])
+        dense = {node: self.lines_[node].dense(width) for node in inner}
+        counts, above = tree.n_node_samples[ends].astype(float), parents[ends]
+        while k and (climbing := np.flatnonzero(above >= 0)).size:
+            weights = np.array([dense[node] for node in above[climbing].tolist()])
+            rows = counts[climbing, None]
+            mixed[climbing] = (rows * mixed[climbing] + k * weights) / (rows + k)
+            counts[climbing] = tree.n_node_samples[above[climbing]]
+            above[climbing] = parents[above[climbing]]
+        return dict(zip(ends, mixed, strict=True))
+
     def _prune(self, X: np.ndarray, y: np.ndarray) -> None:
         """Fit every node from the bottom up; prune subtrees that are not better than its model."""
         tree, equal = self.grown_, EQUAL * self._spread
-        X32, reached = X.astype(np.float32), {0: np.arange(len(X))}
-        for node in np.flatnonzero(tree.feature >= 0).tolist():  # parents come before children
-            rows = reached[node]
-            goes_left = X32[rows, tree.feature[node]] <= tree.threshold[node]
-            reached[int(tree.children_left[node])] = rows[goes_left]
-            reached[int(tree.children_right[node])] = rows[~goes_left]
-        self.lines_: dict[int, Line] = {}
-        #: for every node: whether it is a leaf now, the dimensions split below it, and the mean
-        #: absolute error and number of parameters of its subtree, where a split counts as one
-        self._is_leaf: dict[int, bool] = {}
-        tested: dict[int, np.ndarray] = {}
+        reached = _rows_of_nodes(tree, X)
+        calm = np.sqrt(np.maximum(tree.impurity, 0.0)) < CALM * self._spread
+        #: for every node: the dimensions split below it, and the mean absolute error and number of
+        #: parameters of its subtree, where a split counts as one
+        tested = np.zeros((tree.node_count, X.shape[1]), dtype=bool)
         subtree: dict[int, tuple[float, int]] = {}
         for node in reversed(range(tree.node_count)):  # children come after their parents
             rows = reached[node]
-            kids = [int(tree.children_left[node]), int(tree.children_right[node])]
-            calm = kids[0] < 0 or np.sqrt(max(0.0, tree.impurity[node])) < CALM * self._spread
-            below = [] if calm else [*(tested[kid] for kid in kids), tree.feature[[node]]]
-            tested[node] = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *below]))
-            line = _line(X[np.ix_(rows, tested[node])], y[rows], tested[node], equal)
-            self.lines_[node] = line
-            self._is_leaf[node], subtree[node] = True, (line.error, line.parameters)
-            if not calm:
-                error = sum(subtree[kid][0] * tree.n_node_samples[kid] for kid in kids) / len(rows)
-                parameters = sum(subtree[kid][1] for kid in kids) + 1
+            left, right = int(tree.children_left[node]), int(tree.children_right[node])
+            ends = left < 0 or calm[node]
+            if not ends:
+                np.logical_or(tested[left], tested[right], out=tested[node])
+                tested[node, tree.feature[node]] = True
+            terms = np.flatnonzero(tested[node]) if not ends else np.empty(0, dtype=np.intp)
+            self.lines_[node] = line = _line(X[rows[:, None], terms], y[rows], terms, equal)
+            subtree[node] = line.error, line.parameters
+            if not ends:
+                error = sum(subtree[kid][0] * len(reached[kid]) for kid in (left, right))
+                error, parameters = error / len(rows), subtree[left][1] + subtree[right][1] + 1
                 split = adjusted(error, len(rows), parameters)
                 if adjusted(line.error, len(rows), line.parameters) > split + equal:
                     self._is_leaf[node], subtree[node] = False, (error, parameters)
 
 
+def _row_order(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the order by target, and by the vectors from the last dimension on.
+
+    >>> _row_order(np.array([[1.0, 5.0], [0.0, 5.0], [0.0, 4.0]]), np.array([2, 2, 2])).tolist()
+    [2, 1, 0]
+    """
+    order = np.lexsort([*X.T[-1:], y])  # the other dimensions are compared where these are equal
+    same = y[order[1:]] == y[order[:-1]]
+    same &= (X[order[1:], -1:] == X[order[:-1], -1:]).all(axis=1)
+    places = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    tied = np.sort(order[places])
+    order[places] = tied[np.lexsort([*X[tied].T, y[tied]])]
+    return order
+
+
+def _rows_of_nodes(tree: Any, X: np.ndarray) -> dict[int, np.ndarray]:
+    """Return the rows that reach each node, in ascending order."""
+    columns, reached = X.T.astype(np.float32), {0: np.arange(len(X))}
+    for node in np.flatnonzero(tree.feature >= 0).tolist():  # parents come before children
+        rows = reached[node]
+        left = columns[tree.feature[node]][rows] <= tree.threshold[node]
+        reached[int(tree.children_left[node])] = rows[left]
+        reached[int(tree.children_right[node])] = rows[~left]
+    return reached
+
+
 def _line(X: np.ndarray, y: np.ndarray, terms: np.ndarray, equal: float) -> Line:
     """Return the least-squares model without the terms that do not reduce the adjusted error."""
-    mean = float(y.mean())
+    mean = float(np.add.reduce(y)) / len(y)
     if not len(terms):
         return Line(terms, np.empty(0), mean, _mean_error(y - mean))
-    center = X.mean(axis=0)
+    center = np.add.reduce(X, axis=0) / len(y)
     chosen, weights, rest = _select_columns(X - center, y - mean, equal)
     offset = mean - float(center[chosen] @ weights)
     return Line(terms[chosen], weights, offset, _mean_error(rest))
+
+
+def _factors(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the inverse of R of X = QR on independent columns, Qᵀy, and these columns' order."""
+    from scipy.linalg import lapack
+
+    rows, width = X.shape
+    most = min(rows, width)
+    q, order, scales, *_ = lapack.dgeqp3(X, lwork=2 * width + (width + 1) * BLOCK)
+    size = np.abs(q.diagonal())
+    rank = int(np.count_nonzero(size > RANK * size[0]))
+    inverse, _ = lapack.dtrtri(q[:rank, :rank])
+    inverse = np.triu(inverse) if rank > 1 else inverse
+    projected, *_ = lapack.dormqr("L", "T", q[:, :most], scales[:most], y[:, None], BLOCK)
+    return inverse, projected[:rank, 0], order[:rank] - 1
 
 
 def _select_columns(
@@ -285,28 +338,24 @@ def _select_columns(
 
     Return the columns left, their weights, and what these do not explain of ``y``.
     """
-    from scipy.linalg import qr_multiply, solve_triangular
-
-    projected, r, order = qr_multiply(X, y, pivoting=True)
-    size = np.abs(r.diagonal())
-    rank = int((size > RANK * size[0]).sum())
-    inverse = solve_triangular(r[:rank, :rank], np.eye(rank))
-    spread, weights = inverse @ inverse.T, inverse @ projected[:rank]
-    columns = X[:, order[:rank]]  # copied once; the weights of removed ones are 0
+    inverse, projected, order = _factors(X, y)
+    rank = len(order)
+    spread, weights = inverse @ inverse.T, inverse @ projected
+    columns = X[:, order]  # copied once; the weights of removed ones are 0
     in_model, rest = np.ones(rank, dtype=bool), y - columns @ weights
     error = adjusted(_mean_error(rest), len(y), rank + 1)
-    strength = np.full(rank, np.inf)
+    strength, diagonal = np.full(rank, np.inf), spread.diagonal()
     for parameters in range(rank, 0, -1):
-        np.divide(weights**2, spread.diagonal(), out=strength, where=in_model)
-        weak = int(np.argmin(strength))
+        np.divide(weights * weights, diagonal, out=strength, where=in_model)
+        weak = int(strength.argmin())
         # without this column, the weights of the others change by what they share with it
-        shared = spread[:, weak].copy()
+        shared = spread[weak].copy()
         change = shared * (weights[weak] / shared[weak])
         without = rest + columns @ change
         fewer = adjusted(_mean_error(without), len(y), parameters)
         if fewer > error + equal:
             break
-        spread -= np.outer(shared, shared / shared[weak])
+        spread -= shared[:, None] * (shared / shared[weak])
         weights = weights - change
         in_model[weak], weights[weak], strength[weak] = False, 0.0, np.inf
         spread[weak], spread[:, weak] = 0.0, 0.0
@@ -328,4 +377,4 @@ def adjusted(error: float, rows: int, parameters: int) -> float:
 
 
 def _mean_error(rest: np.ndarray) -> float:
-    return float(np.abs(rest).mean())
+    return float(np.add.reduce(np.abs(rest))) / len(rest)

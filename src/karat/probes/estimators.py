@@ -72,7 +72,9 @@ class LeastSquares(Parameterized):
     With weights, and for columns that are nearly dependent, by scikit-learn.
     """
 
-    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> LeastSquares:
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> LeastSquares:
         """Fit the weights of all columns and the offset."""
         rows, target = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         center, mean = rows.mean(axis=0), target.mean()
@@ -191,7 +193,7 @@ def _kept_in_heap(values: Sequence[float], count: int) -> list[int]:
 class NearestLabels(_Nearest):
     """Labels and probabilities from one search; the first of equally frequent classes."""
 
-    def fit(self, X: np.ndarray, y: Any) -> NearestLabels:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NearestLabels:
         """Remember the rows and their classes."""
         self._remember(X)
         self.classes_, self.codes_ = np.unique(np.asarray(y), return_inverse=True)
@@ -215,7 +217,7 @@ class NearestLabels(_Nearest):
 class NearestNumbers(_Nearest):
     """The mean of the nearest train rows."""
 
-    def fit(self, X: np.ndarray, y: Any) -> NearestNumbers:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NearestNumbers:
         """Remember the rows and their targets."""
         self._remember(X)
         self.target_ = np.asarray(y)
@@ -592,7 +594,7 @@ class BestOf:
                 name = candidate["use"]
                 raise DefinitionError(f"head best-of: {name} does not use the target; remove it.")
 
-    def fit(self, X: np.ndarray, y: Any) -> BestOf:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> BestOf:
         """Select a head and fit it on all rows."""
         X, y = np.asarray(X), np.asarray(y)
         share, self.share = self.share, None
@@ -683,13 +685,13 @@ class _InnerFold:
         return self._predictions[name]
 
     def _predicted(self, estimator: Any) -> np.ndarray:
-        from karat.models.predictors import Kernel, RbfMachine
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit of the selected head repeats its own
-            if not isinstance(estimator, RbfMachine):
+            if not hasattr(estimator, "fit_kernel"):
                 estimator.fit(self.X, self.y)
                 return np.asarray(estimator.predict(self.held))
+            from karat.models.predictors import Kernel  # it imports scikit-learn
+
             if estimator.gamma not in self._kernels:
                 kernel = Kernel(self.X, estimator.gamma)
                 self._kernels[estimator.gamma] = kernel, kernel.against(self.held)
@@ -698,13 +700,13 @@ class _InnerFold:
             return estimator.predict_kernel(against_held[:, estimator.support()])
 
 
-def inner_folds(X: np.ndarray, classes: Any, folds: int, seed: int) -> list[np.ndarray]:
+def inner_folds(
+    X: np.ndarray, classes: np.ndarray | None, folds: int, seed: int
+) -> list[np.ndarray]:
     """Return which rows each fold holds out; equal rows stay together, folds are stratified.
 
     With too few rows there are fewer folds, or none.
     """
-    from sklearn.model_selection import KFold, StratifiedKFold
-
     _, first, inverse = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)
     distinct = np.sort(first)  # the first of each set of equal rows represents all of them
     group_number = np.searchsorted(distinct, first)[inverse.ravel()]
@@ -713,10 +715,16 @@ def inner_folds(X: np.ndarray, classes: Any, folds: int, seed: int) -> list[np.n
     folds = min(folds, int(most))
     if folds < 2:
         return []
-    chosen = KFold if labels is None else StratifiedKFold
+    if labels is None:  # as scikit-learn's KFold, without importing it
+        shuffled = np.arange(len(distinct))
+        np.random.RandomState(seed).shuffle(shuffled)
+        return [np.isin(group_number, test) for test in np.array_split(shuffled, folds)]
+    from sklearn.model_selection import StratifiedKFold
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class may have fewer members than there are folds
-        splits = list(chosen(folds, shuffle=True, random_state=seed).split(distinct, labels))
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        splits = list(splitter.split(distinct, labels))
     return [np.isin(group_number, test) for _, test in splits]
 
 
@@ -726,7 +734,7 @@ def name_of(candidate: Mapping[str, Any]) -> str:
     return " ".join([str(candidate["use"]), *params])
 
 
-def _candidates(heads: Any) -> Iterator[dict[str, Any]]:
+def _candidates(heads: object) -> Iterator[dict[str, Any]]:
     """Yield each head with its parameters, one head per value of a list."""
     if isinstance(heads, str | Mapping) or not isinstance(heads, Sequence) or not heads:
         raise DefinitionError(

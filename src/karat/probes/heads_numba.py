@@ -8,6 +8,7 @@ the rows.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ ONE = np.uint32(1)
 LOG_2 = np.log(2.0)
 
 
-def _estimating(function: Any) -> Any:
+def _estimating(function: Callable[..., object]) -> Any:
     """Compile a function whose result may be off by rounding errors, but never NaN."""
     return compiled(function, {"reassoc", "contract", "nnan", "ninf", "nsz"})
 

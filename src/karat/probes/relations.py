@@ -44,7 +44,7 @@ class Stock:
     matrix: np.ndarray
     rows: np.ndarray | None
 
-    def unit(self, places: Any) -> np.ndarray:
+    def unit(self, places: np.ndarray | slice) -> np.ndarray:
         """Return the unit vectors of candidates by place."""
         return unit_rows(self.matrix[places if self.rows is None else self.rows[places]])
 
@@ -100,7 +100,9 @@ class Analogy:
         *places, truth = (_places(stock.ids, wanted) for wanted in self._ids(test, vectors))
         out = (np.tile(np.arange(len(test)), 3), np.concatenate(places))
         targets = self._targets(*map(stock.unit, places))
-        best, rank = Ranking(targets, truth, out, len(stock.ids), stock.unit).settle()
+        best, rank = Ranking(
+            queries=targets, target=truth, out=out, count=len(stock.ids), vectors=stock.unit
+        ).settle()
         given_items = np.sort(np.column_stack(places), axis=1)
         others = len(stock.ids) - 1 - (given_items[:, 1:] != given_items[:, :-1]).sum(axis=1)
         self.candidates_ = int(others.max())
@@ -137,7 +139,9 @@ class Analogy:
                 in_task[: self.candidates] = True
                 chosen &= in_task
             rows = None if chosen.all() else np.flatnonzero(chosen)
-            self._stock = Stock(source, ids if rows is None else ids[rows], matrix, rows)
+            self._stock = Stock(
+                source=source, ids=ids if rows is None else ids[rows], matrix=matrix, rows=rows
+            )
         return self._stock
 
     def _vocabulary(self, vectors: Vectors) -> tuple[pd.Index, np.ndarray] | None:
@@ -286,7 +290,13 @@ class Links:
             return unit_rows(vectors.at(has_vector[places]))
 
         targets = self._targets(links, vectors)
-        best, rank = Ranking(targets, position[links.tail], out, len(has_vector), unit).settle()
+        best, rank = Ranking(
+            queries=targets,
+            target=position[links.tail],
+            out=out,
+            count=len(has_vector),
+            vectors=unit,
+        ).settle()
         others = len(has_vector) - np.bincount(out[0], minlength=len(test))
         self.candidates_ = len(has_vector)
         return ranked_predictions(test, test.items.index[has_vector[best]].to_numpy(), rank, others)

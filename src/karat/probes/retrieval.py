@@ -251,7 +251,7 @@ class Nearest:
         ranker = _Rescored if vectors.rescore else _Cosines
         return self._ranked(test, has_vector, lambda items: ranker(vectors, items, test.tables))
 
-    def search(self, test: Dataset, searcher: Any) -> Predictions:
+    def search(self, test: Dataset, searcher: object) -> Predictions:
         """Return the same by the scores of a search model."""
         texts = test.items.astype(str)
 

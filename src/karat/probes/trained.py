@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,10 @@ from karat.core.registry import build, composer, composers, heads, probe
 from karat.errors import ContractError, DefinitionError
 from karat.models.model import fit_weighted
 from karat.probes.estimators import ignores_target
+from karat.probes.scaling import Scaler
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: returns the object of (rows, name), made by the third argument unless another probe has made it
 Share = Callable[[str, str, Callable[[], Any]], Any]
@@ -28,7 +32,9 @@ Share = Callable[[str, str, Callable[[], Any]], Any]
 HEADS = {"classification": "logistic-regression", "regression": "ridge"}
 
 
-def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
+def predict_checked(
+    estimator: BaseEstimator, X: np.ndarray, test: Dataset, name: str
+) -> Predictions:
     """Return the predictions of a fitted estimator for the test questions, checked and aligned.
 
     Class probabilities are in the order of all classes of the dataset. Without ``predict_proba``,
@@ -120,7 +126,7 @@ def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
 
 
 def _raw_predictions(
-    estimator: Any, X: Any, kind: str, name: str
+    estimator: BaseEstimator, X: np.ndarray, kind: str, name: str
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the predictions, and the class probabilities if the estimator has them."""
 
@@ -138,14 +144,14 @@ def _raw_predictions(
     return answers, called("predict_proba") if hasattr(estimator, "predict_proba") else None
 
 
-def _is_plain_logistic(estimator: Any) -> bool:
+def _is_plain_logistic(estimator: BaseEstimator) -> bool:
     """Return whether an estimator is scikit-learn's multinomial logistic regression."""
     logistic = getattr(sys.modules.get("sklearn.linear_model"), "LogisticRegression", None)
     plain = type(estimator) is logistic and estimator.solver == "lbfgs"
     return plain and getattr(estimator, "multi_class", "auto") in ("auto", "deprecated")
 
 
-def _logistic_predictions(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+def _logistic_predictions(estimator: BaseEstimator, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return what ``predict`` and ``predict_proba`` return, from one matrix product."""
     from scipy.special import expit
     from sklearn.utils.extmath import softmax
@@ -158,7 +164,7 @@ def _logistic_predictions(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarra
 
 
 def _probabilities(
-    estimator: Any, chances: np.ndarray | None, answers: np.ndarray, test: Dataset
+    estimator: BaseEstimator, chances: np.ndarray | None, answers: np.ndarray, test: Dataset
 ) -> np.ndarray:
     chances_given = None if chances is None else _finite(chances, "predict_proba")
     full = np.zeros(
@@ -432,11 +438,9 @@ class Trained:
     def _scaled(self, X: np.ndarray, *, fit: bool) -> np.ndarray:
         if self.scale == "plain":
             return X
-        from sklearn.preprocessing import StandardScaler
-
         if fit:
-            self.scaler_ = StandardScaler().fit(X)
-        return np.asarray(self.scaler_.transform(X))
+            self.scaler_ = Scaler(X)
+        return self.scaler_.scaled(X)
 
     def _shared(self, name: str, make: Callable[[], Any]) -> Any:
         """Return an object that depends on the train rows and its name only."""

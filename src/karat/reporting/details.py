@@ -24,8 +24,8 @@ from karat.core.files import read_regular, safe_name
 from karat.core.formatting import count, cut_text, plain, short
 from karat.core.predictions import Predictions
 from karat.errors import FAILURES, DataError, MissingExtra
+from karat.results.item_tables import describe_item
 from karat.results.run import Run
-from karat.results.tables import describe_item
 from karat.stats.paired_tests import average_ranks
 
 # -- compact JSON and the index of a page ----------------------------------------------------

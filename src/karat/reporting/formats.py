@@ -257,7 +257,9 @@ def _of_these_tasks(board: pd.DataFrame) -> Iterator[str]:
     names = [f"{short(row['model'])} {row['tested']}" for row in fewer]
     yield _DIFFERENCE
     if names:
-        yield f"Tasks shared with {first}, of {len(these['tasks'])}: {_join(names)}."
+        shared = all(row["tested"] == row["tasks"] for row in fewer)
+        what = f"{'shared with' if shared else 'tested against'} {first}"
+        yield f"Tasks {what}, of {len(these['tasks'])}: {_join(names)}."
 
 
 def _of_other_tasks(board: pd.DataFrame) -> Iterator[str]:

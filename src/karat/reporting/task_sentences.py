@@ -89,15 +89,17 @@ def _rows_text(rows: Sequence[Mapping[str, Any]], rivals: Sequence[Any], tasks: 
     name = short(row["model"])
     if row["verdict"] == OPEN:
         name = f"{name} ({signed(row['low'])} to {signed(row['high'])})"
-    fewer = row["tasks"] < tasks and row["verdict"] != WORSE
-    return f"{name}, which shares {count(row['tasks'], 'task')}" if fewer else name
+    if row["verdict"] == WORSE:
+        return name
+    if row["verdict"] != UNTESTED and row["tested"] < row["tasks"]:
+        return f"{name}, tested on {row['tested']} of {count(row['tasks'], 'task')}"
+    return f"{name}, which shares {count(row['tasks'], 'task')}" if row["tasks"] < tasks else name
 
 
 def _pair_headline(facts: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """Return what these tasks show about two models, on average and on each task."""
     a, b = short(facts["reference"]), short(row["model"])
-    over = f"over these {count(len(row['by_task']), 'task')}"
-    mean = gain_text(row)
+    over, mean = f"over {_tested_text(row)}", gain_text(row)
     texts = {
         WORSE: f"{a} is better than {b} on average {over} ({mean})",
         BETTER: f"{a} has the better mean rank, but {b} is better on average {over} ({mean})",
@@ -106,10 +108,23 @@ def _pair_headline(facts: Mapping[str, Any], row: Mapping[str, Any]) -> str:
         EQUAL: f"{a} and {b} have equal scores {over.replace('over', 'on')}",
         UNTESTED: f"{a} and {b} are not tested {over.replace('over', 'on')}",
     }
-    text = texts[row["verdict"]]
+    by_task, text = row["by_task"], texts[row["verdict"]]
     if row["verdict"] == EQUAL:
-        return f"{text}."
-    return f"{text}: {differences_text(row['by_task'])}."
+        by_task = [on for on in by_task if on["verdict"] == UNTESTED]
+    return f"{text}: {differences_text(by_task)}." if by_task else f"{text}."
+
+
+def _tested_text(row: Mapping[str, Any]) -> str:
+    """Return the tasks that a mean difference is about.
+
+    >>> _tested_text({"by_task": [{}] * 3, "tested": 3})
+    'these 3 tasks'
+    >>> _tested_text({"by_task": [{}] * 3, "tested": 2})
+    '2 of these 3 tasks'
+    """
+    tasks = len(row["by_task"])
+    part = f"{row['tested']} of " if 0 < row["tested"] < tasks else ""
+    return f"{part}these {count(tasks, 'task')}"
 
 
 def gain_text(row: Mapping[str, Any]) -> str:

@@ -14,9 +14,9 @@ import pandas as pd
 
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.results.item_tables import ANSWER, GROUP, LENGTH
 from karat.results.load import Gathered
 from karat.results.run import Run
-from karat.results.tables import ANSWER, GROUP, LENGTH
 
 #: with fewer clusters their spread is not known, and nothing can be tested on them
 FEWEST_CLUSTERS = 6

@@ -26,7 +26,8 @@ import pandas as pd
 from karat.core.files import read_regular
 from karat.core.writing import write_atomic
 from karat.errors import KaratError
-from karat.results.tables import SCORE_COLUMNS, check_record, score_rows
+from karat.results.stored_facts import check_record
+from karat.results.tables import SCORE_COLUMNS, score_rows
 
 FILE = "jobs.columns"
 #: the records of an imported run, in its folder ``jobs``, one per line
@@ -220,7 +221,7 @@ class CompactColumn:
         return values.tolist()
 
 
-def _pattern(value: Any, numbers: list[float]) -> Any:
+def _pattern(value: object, numbers: list[float]) -> Any:
     """Return a value with its fractional numbers replaced, which are added to ``numbers``."""
     if isinstance(value, float):
         numbers.append(value)
@@ -262,11 +263,11 @@ def _interleaved(
     return numbers
 
 
-def _is_number(pattern: Any) -> bool:
+def _is_number(pattern: object) -> bool:
     return isinstance(pattern, dict) and _NUMBER in pattern
 
 
-def _count_numbers(pattern: Any) -> int:
+def _count_numbers(pattern: object) -> int:
     if _is_number(pattern):
         return 1
     if isinstance(pattern, dict | list):
@@ -282,7 +283,7 @@ class _Place:
     index: int
 
 
-def _filled(pattern: Any, numbers: Iterator[Any]) -> Any:
+def _filled(pattern: object, numbers: Iterator[Any]) -> Any:
     """Return the value of a pattern and its numbers."""
     if isinstance(pattern, dict):
         if _NUMBER in pattern:

@@ -612,18 +612,16 @@ def _by_model(results: Mapping[Any, Any]) -> Iterator[tuple[str, str, Folds]]:
             yield from ((model, str(task), folds) for model, folds in _models(result, str(name)))
 
 
-def _keys(inner: Any) -> str:
+def _keys(inner: object) -> str:
     if not isinstance(inner, Mapping):
         return type(inner).__name__
     return "the keys " + (", ".join(map(str, list(inner)[:6])) or "of an empty mapping")
 
 
-def _is_result(candidate: Any) -> bool:
-    names = (
-        [name for name in candidate if isinstance(name, str)]
-        if isinstance(candidate, Mapping)
-        else []
-    )
+def _is_result(candidate: object) -> bool:
+    if not isinstance(candidate, Mapping):
+        return False
+    names = [name for name in candidate if isinstance(name, str)]
     return any(
         SPLIT.match(name) or (name.startswith("test_") and not isinstance(candidate[name], Mapping))
         for name in names
@@ -668,7 +666,7 @@ def _folds(results: Mapping[str, Any], name: str) -> Folds:
     return folds
 
 
-def _array(values: Any, name: str) -> np.ndarray:
+def _array(values: object, name: str) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -50,9 +50,24 @@ from karat.results.tables import (
     vector_size,
 )
 
+#: runs, run folders, or folders of runs
+Runs = Run | str | Path | Iterable[Run | str | Path]
 JOBS = (
-    *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
-    *("precision", "vector_bytes", "train", "test", "tokens", "price"),
+    "model",
+    "task",
+    "repeat",
+    "fold",
+    "status",
+    "seconds",
+    "memory",
+    "coverage",
+    "dimensions",
+    "precision",
+    "vector_bytes",
+    "train",
+    "test",
+    "tokens",
+    "price",
 )
 #: a table of more rows is filtered before it is joined to those of other runs, to save memory
 MANY_ROWS = 50_000
@@ -63,8 +78,16 @@ MANY_NUMBERS = 1_000_000
 _SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
 #: facts about tasks and models that are collected from all runs
 _FACTS = (
-    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
-    *("duplicate_rows", "lacking", "prompts"),
+    "metrics",
+    "higher_is_better",
+    "positive",
+    "kinds",
+    "datasets",
+    "languages",
+    "modalities",
+    "duplicate_rows",
+    "lacking",
+    "prompts",
 )
 #: columns of jobs, and the keys of records that they hold
 _JOB_KEYS = {
@@ -78,8 +101,18 @@ OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not ru
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 KEYS = ["task", "model", "metric", "epoch"]
 COLUMNS = (
-    *("run", "model", "planned", "ok", *FAILURES, "declined", "eliminated", "running", "left"),
-    *("state", "seconds_per_job", "last"),
+    "run",
+    "model",
+    "planned",
+    "ok",
+    *FAILURES,
+    "declined",
+    "eliminated",
+    "running",
+    "left",
+    "state",
+    "seconds_per_job",
+    "last",
 )
 #: how the reason begins that a model has vectors for none of the items of a task
 NO_VECTOR = ("no vector for any", "no question of")
@@ -185,7 +218,7 @@ class Gathered:
         return get_metric(metric).higher_is_better if recorded is None else recorded
 
 
-def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
+def gather_scores(runs: Runs | pd.DataFrame, pool: str = "variant") -> Gathered:
     """Return the scores of a table, runs, run folders, folders of runs, or scikit-learn.
 
     ``pool`` is one of POOLS: which runs are one model. A ``Gathered`` is returned as it is. A
@@ -218,7 +251,7 @@ def _gathered(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered,
 
 
 def named_scores(
-    runs: Any, pool: str = "variant"
+    runs: Runs | pd.DataFrame, pool: str = "variant"
 ) -> tuple[pd.DataFrame, dict[str, str], dict[str, bool]]:
     """Return all scores with corrupted views, each task's primary metric, and known directions.
 
@@ -237,7 +270,7 @@ def named_scores(
     return table, gathered.metrics, gathered.higher_is_better
 
 
-def exported_scores(runs: Any) -> pd.DataFrame:
+def exported_scores(runs: Runs | pd.DataFrame) -> pd.DataFrame:
     """Return all scores of a table, or of runs under the names of ``exported_runs``."""
     if isinstance(runs, pd.DataFrame):
         return named_scores(runs)[0]
@@ -249,12 +282,12 @@ def exported_scores(runs: Any) -> pd.DataFrame:
     return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
 
 
-def exported_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
+def exported_runs(runs: Runs) -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with a name of its own, and the columns of its tasks."""
     return [(pooled.run, pooled.model, pooled.labels) for pooled in name_runs(as_runs(runs))]
 
 
-def named_runs(runs: Any, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:
+def named_runs(runs: Runs, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with the names of its row and its columns on the leaderboard."""
     return [(pooled.run, pooled.model, pooled.labels) for pooled in pool_runs(as_runs(runs), pool)]
 
@@ -313,7 +346,7 @@ def _of_table(table: pd.DataFrame) -> Gathered:
     )
 
 
-def as_runs(runs: Any) -> list[Run]:
+def as_runs(runs: Runs) -> list[Run]:
     """Return runs, run folders and folders of runs as runs, without duplicates."""
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     opened = [r for run in several for r in ([run] if isinstance(run, Run) else _opened(run))]
@@ -550,37 +583,33 @@ def _job_table(pooled: Sequence[PooledRun]) -> pd.DataFrame:
 def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     """Return the columns of the jobs of a run under its names."""
     columns = columns_of(named.run)
-    job_columns = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
-    job_columns["coverage"] = columns.coverage()
-    _add_embedding(named.run, columns, job_columns)
-    job_columns["vector_bytes"] = [None] * len(job_columns["task"])
-    if not any(set(job_columns["dimensions"])):
-        job_columns["precision"] = job_columns["vector_bytes"]
+    jobs = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
+    jobs["coverage"] = columns.coverage()
+    _add_embedding(named.run, columns, jobs)
+    jobs["vector_bytes"] = [None] * len(jobs["task"])
+    if not any(set(jobs["dimensions"])):
+        jobs["precision"] = jobs["vector_bytes"]
     else:
-        pairs = list(zip(job_columns["dimensions"], job_columns["precision"], strict=True))
+        pairs = list(zip(jobs["dimensions"], jobs["precision"], strict=True))
         sizes_by_pair = {
             (width, precision): vector_size({"dimensions": width, "precision": precision})
             for width, precision in set(pairs)
         }
         sizes = zip(*(sizes_by_pair[pair] for pair in pairs), strict=True)
-        job_columns["precision"], job_columns["vector_bytes"] = map(list, sizes)
-    ended = {status: simplified_status(status) for status in set(job_columns["status"])}
-    job_columns["status"] = list(map(ended.__getitem__, job_columns["status"]))
-    if not all(map(all, set(zip(job_columns["train"], job_columns["test"], strict=True)))):
-        for row, (train, test) in enumerate(
-            zip(job_columns["train"], job_columns["test"], strict=True)
-        ):
+        jobs["precision"], jobs["vector_bytes"] = map(list, sizes)
+    ended = {status: simplified_status(status) for status in set(jobs["status"])}
+    jobs["status"] = list(map(ended.__getitem__, jobs["status"]))
+    if not all(map(all, set(zip(jobs["train"], jobs["test"], strict=True)))):
+        for row, (train, test) in enumerate(zip(jobs["train"], jobs["test"], strict=True)):
             if not (train and test):
-                job_columns["train"][row] = job_columns["test"][row] = None
+                jobs["train"][row] = jobs["test"][row] = None
     if (rows := expanded_rows(named.run, columns)) is not None:
         places, folds = rows
-        job_columns = {
-            name: [values[row] for row in places] for name, values in job_columns.items()
-        }
-        job_columns["fold"] = folds
+        jobs = {name: [values[row] for row in places] for name, values in jobs.items()}
+        jobs["fold"] = folds
     if any(task != label for task, label in named.labels.items()):
-        job_columns["task"] = [named.labels.get(task, task) for task in job_columns["task"]]
-    return {"model": [named.model] * len(job_columns["task"]), **job_columns}
+        jobs["task"] = [named.labels.get(task, task) for task in jobs["task"]]
+    return {"model": [named.model] * len(jobs["task"]), **jobs}
 
 
 def _add_embedding(run: Run, columns: Compact | Listed, job_columns: dict[str, list[Any]]) -> None:
@@ -868,12 +897,12 @@ class FrozenRun(Run):
         return self.stored or Listed(self.records())
 
 
-def frozen_runs(runs: Any) -> list[Run]:
+def frozen_runs(runs: Runs) -> list[Run]:
     """Return runs with cached records."""
     return [FrozenRun.of(run) for run in as_runs(runs)]
 
 
-def learning_curves(runs: Any, pool: str = "variant") -> pd.DataFrame:
+def learning_curves(runs: Runs | pd.DataFrame, pool: str = "variant") -> pd.DataFrame:
     """Return mean, std and count over folds by task, model, metric and epoch.
 
     Folds whose training stopped early have no later epochs.

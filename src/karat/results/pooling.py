@@ -42,7 +42,7 @@ JOB = ["model", "task", "repeat", "fold"]
 COSTS = ("seconds", "tokens", "price")
 
 
-def check_pool(pool: Any) -> str:
+def check_pool(pool: object) -> str:
     """Return a name of POOLS, or raise ``DefinitionError``."""
     if pool not in POOLS:
         hint = did_you_mean(str(pool), POOLS)
@@ -254,7 +254,7 @@ def _question_texts(facts: Facts, differing: Mapping[str, Sequence[Any]]) -> lis
     return texts
 
 
-def _as_mapping(probe: Any) -> Facts:
+def _as_mapping(probe: object) -> Facts:
     if not isinstance(probe, dict):
         return {"probe": probe}
     return {"probe" if key == "use" else key: value for key, value in probe.items()}

@@ -50,24 +50,18 @@ from karat.core.writing import write_atomic
 from karat.errors import ContractError, DataError, did_you_mean
 from karat.results.compact import FILE as COMPACT
 from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
+from karat.results.csv_text import csv_text
+from karat.results.item_tables import FOLDER, ItemTable, read_item_table
+from karat.results.stored_facts import NEEDED, check_about, check_record, without_wrong_facts
+from karat.results.stored_json import parse_stored_json, read_json_object
 from karat.results.tables import (
     ELIMINATED,
-    FOLDER,
-    NEEDED,
     WHOLE_COLUMNS,
-    ItemTable,
     amlb_columns,
-    check_about,
-    check_record,
-    csv_text,
     eliminated_records,
-    parse_stored_json,
-    read_item_table,
-    read_json_object,
     results_columns,
     results_table,
     scores_table,
-    without_wrong_facts,
 )
 
 #: folders of a run that cannot hold artifacts
@@ -126,7 +120,7 @@ def collect_artifacts(fitted: Any, names: Sequence[str]) -> tuple[dict[str, byte
     return artifacts, [f'the model has no artifact "{name}"' for name in names if name not in kinds]
 
 
-def _contents(name: str, content: Any) -> dict[str, bytes]:
+def _contents(name: str, content: object) -> dict[str, bytes]:
     """Return the files of one artifact; its name must stay inside the artifact's folder."""
     parts = PurePosixPath(str(name)).parts
     if len(parts) < 2 or ".." in parts or parts[0] in (*TAKEN, "/") or "\\" in str(name):
@@ -188,16 +182,16 @@ class Run:
         return facts_html(f"Run {self.folder.name}", facts)
 
     @classmethod
-    def create(cls, output: Path, run_facts: Mapping[str, Any]) -> Run:
+    def create(cls, output: Path, about: Mapping[str, Any]) -> Run:
         """Create the folder of a new run and write its plan."""
-        for folder in _folders(output, run_facts):
+        for folder in _folders(output, about):
             try:
                 folder.mkdir(parents=True)
                 break
             except FileExistsError:
                 if not output.is_dir():
                     raise
-        write_atomic(folder / "run.json", _json({"schema": SCHEMA, **run_facts}), durable=True)
+        write_atomic(folder / "run.json", _json({"schema": SCHEMA, **about}), durable=True)
         return cls(folder)
 
     def move(self, output: Path) -> Run:
@@ -759,7 +753,7 @@ def _json(value: Mapping[str, Any], indent: int | None = 1) -> str:
     Without ``indent`` it is one line, which takes a tenth of the time.
     """
 
-    def dump(value: Any) -> str:
+    def dump(value: object) -> str:
         return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
     text = dump(value)
@@ -770,7 +764,7 @@ def _json(value: Mapping[str, Any], indent: int | None = 1) -> str:
     return text
 
 
-def _without_surrogates(value: Any) -> Any:
+def _without_surrogates(value: object) -> Any:
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):

@@ -220,7 +220,7 @@ def find_run(run: Run | str | Path) -> Run:
     return run
 
 
-def find_others(run: Run, others: Any = None) -> tuple[list[Run], list[str]]:
+def find_others(run: Run, others: object = None) -> tuple[list[Run], list[str]]:
     """Return the runs to compare with, and notes on those in the folder that cannot be read.
 
     Runs that are given must be readable; None means all that are in the same folder.
@@ -246,7 +246,7 @@ def find_others(run: Run, others: Any = None) -> tuple[list[Run], list[str]]:
     return list({_place(other): other for other in other_runs}.values()), notes
 
 
-def _named(run: Run, name_or_run: Any) -> tuple[list[Run], list[str]]:
+def _named(run: Run, name_or_run: object) -> tuple[list[Run], list[str]]:
     """Return a run, or those in a folder of runs, and notes on those that cannot be read."""
     if not isinstance(name_or_run, str | Path | Run):
         raise DefinitionError(f"a run must be a folder or the name of one, got {name_or_run!r}.")
@@ -319,7 +319,7 @@ def make_sides(runs: list[Run]) -> list[Side]:
 
 
 def find_two(
-    runs: Any, first: Any, second: Any, notes: list[str], pool: str = "variant"
+    runs: Any, first: object, second: object, notes: list[str], pool: str = "variant"
 ) -> tuple[list[Side], int]:
     """Return each of two models as one side, with all its runs, under unique names.
 
@@ -518,7 +518,7 @@ class _Pool:
         self.opened: list[Run] | None = None
         self.models = 2
 
-    def find(self, name: Any) -> tuple[str, list[Run]]:
+    def find(self, name: object) -> tuple[str, list[Run]]:
         """Return the name and the runs of a row, a model, a folder or a list of runs."""
         if isinstance(name, Run):
             return name.model, [find_run(name)]

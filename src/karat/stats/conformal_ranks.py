@@ -66,7 +66,9 @@ def next_ranks(ranks: np.ndarray) -> NextRanks:
     few = counts < FEWEST_SEEN
     for column in (low, high, chance, first_low, first_high):
         column[few] = np.nan
-    return NextRanks(low, high, chance, first_low, first_high, counts)
+    return NextRanks(
+        low=low, high=high, first=chance, first_low=first_low, first_high=first_high, tasks=counts
+    )
 
 
 def ranks_among_all(ranks: np.ndarray) -> np.ndarray:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from karat.stats.paired_tests import CONFIDENCE, corrected_variance
 
@@ -64,7 +64,7 @@ class FitNoise:
         """Return the noise with the part of the training rows that fits share."""
         return replace(self, variance=self.variance + self.shared_rows * of_items)
 
-    def p_values(self, means: Any, of_items: Any) -> np.ndarray:
+    def p_values(self, means: ArrayLike, of_items: ArrayLike) -> np.ndarray:
         """Return two-sided p of mean differences; NaN where the fits show no variance.
 
         >>> noise = FitNoise(np.array([4.0]), np.array([4.0]))
@@ -78,7 +78,7 @@ class FitNoise:
 
 
 def noise_of_folds(
-    differences: Any, repeats: Sequence[int], ratio: float, of_items: np.ndarray
+    differences: ArrayLike, repeats: Sequence[int], ratio: float, of_items: np.ndarray
 ) -> FitNoise:
     """Return the noise of pairs × fits on the folds of a cross-validation.
 
@@ -222,7 +222,7 @@ def moderated(noise: FitNoise, of_items: np.ndarray, models: int) -> FitNoise:
     return replace(noise, variance=variance, freedom=np.minimum(noise.freedom + added, MANY))
 
 
-def with_shared_rows(p: Any) -> np.ndarray:
+def with_shared_rows(p: ArrayLike) -> np.ndarray:
     """Return two-sided p of a test on items for learners: the variance has ``SHARED_ROWS`` more.
 
     >>> with_shared_rows(np.array([0.05, 1.0])).round(3).tolist()

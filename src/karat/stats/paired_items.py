@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from karat.errors import DefinitionError
 from karat.stats.threads import single_thread
@@ -36,7 +36,7 @@ class McNemar:
     exact: bool
 
 
-def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
+def mcnemar(first: ArrayLike, second: ArrayLike, exact: bool | None = None) -> McNemar:
     """Return McNemar's test of two models' correct answers to the same questions.
 
     ``exact`` chooses the binomial test or the chi-square with Edwards' correction; by default it
@@ -52,9 +52,17 @@ def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
     count = left + right
     if not count or (count < EXACT if exact is None else exact):
         p = min(2 * float(scipy.special.bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
-        return McNemar(left, right, float(min(left, right)), p, True)
+        return McNemar(
+            first_only=left, second_only=right, statistic=float(min(left, right)), p=p, exact=True
+        )
     statistic = max(abs(left - right) - 1, 0) ** 2 / count
-    return McNemar(left, right, statistic, float(scipy.special.chdtrc(1, statistic)), False)
+    return McNemar(
+        first_only=left,
+        second_only=right,
+        statistic=statistic,
+        p=float(scipy.special.chdtrc(1, statistic)),
+        exact=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,7 @@ class PairSums:
 
 
 def max_t(
-    values: Any,
+    values: ArrayLike,
     centered: bool = True,
     *,
     resamples: int = RESAMPLES,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
+from numpy.typing import ArrayLike
 
 from karat.errors import DefinitionError
 
@@ -46,7 +46,7 @@ _MANY = 2_000
 _QUANTILES = 64
 
 
-def holm(p: Any) -> np.ndarray:
+def holm(p: ArrayLike) -> np.ndarray:
     """Return p-values corrected after Holm (1979), which bounds the family-wise error rate.
 
     NaN (not tested) is ignored and stays NaN.
@@ -64,7 +64,7 @@ def holm(p: Any) -> np.ndarray:
     return result
 
 
-def benjamini_hochberg(p: Any) -> np.ndarray:
+def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
     """Return p-values corrected after Benjamini and Hochberg (1995): the false discovery rate.
 
     NaN (not tested) is ignored and stays NaN.
@@ -80,7 +80,7 @@ def benjamini_hochberg(p: Any) -> np.ndarray:
     return result
 
 
-def fold_ratio(train: Any, test: Any, folds: int = 0) -> float:
+def fold_ratio(train: ArrayLike, test: ArrayLike, folds: int = 0) -> float:
     """Return n_test / n_train of the folds as they were run, for the Nadeau-Bengio correction.
 
     ``train`` and ``test`` are the numbers of rows of each fold. Where they are not recorded, as in
@@ -96,7 +96,7 @@ def fold_ratio(train: Any, test: Any, folds: int = 0) -> float:
     return 1 / (folds - 1) if folds > 1 else float("nan")
 
 
-def corrected_variance(variance: Any, folds: Any, ratio: Any) -> np.ndarray:
+def corrected_variance(variance: ArrayLike, folds: ArrayLike, ratio: ArrayLike) -> np.ndarray:
     """Return the variance of a mean over folds after Nadeau and Bengio (2003).
 
     ``variance`` is that of the values over ``folds``, ``ratio`` is n_test / n_train.
@@ -123,7 +123,9 @@ class Corrected:
     folds: np.ndarray
 
 
-def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) -> Corrected:
+def corrected_t(
+    differences: ArrayLike, ratio: ArrayLike, confidence: float = CONFIDENCE
+) -> Corrected:
     """Return the two-sided resampled t-test of Nadeau and Bengio (2003) of each row of folds.
 
     ``ratio`` is n_test / n_train, one for all rows or one per row (see ``fold_ratio``).
@@ -147,7 +149,15 @@ def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) ->
         half = scipy.special.stdtrit(folds - 1, (1 + confidence) / 2) * error
         p = 2 * scipy.special.stdtr(folds - 1, -np.abs(t))
     same = (folds > 0) & (size == 0)
-    return Corrected(mean, error, mean - half, mean + half, t, np.where(same, 1.0, p), folds)
+    return Corrected(
+        mean=mean,
+        error=error,
+        low=mean - half,
+        high=mean + half,
+        t=t,
+        p=np.where(same, 1.0, p),
+        folds=folds,
+    )
 
 
 @dataclass(frozen=True)
@@ -230,7 +240,7 @@ class MeanDifference:
         return cls(mean, float(np.sqrt(whole)), float(freedom), step)
 
 
-def agreeing(means: Any, halves: Any, p: Any) -> np.ndarray:
+def agreeing(means: ArrayLike, halves: ArrayLike, p: ArrayLike) -> np.ndarray:
     """Return half widths of 95 % intervals that contain 0 if and only if p is at least 0.05.
 
     Where the interval of a mean and the p that decides contradict each other, as those of a t and
@@ -264,7 +274,7 @@ class SignedRank:
         return np.where(self.tasks > 0, balance, np.nan)
 
 
-def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
+def wilcoxon(differences: ArrayLike, zeros: str = "pratt") -> SignedRank:
     """Return the two-sided Wilcoxon signed-rank test of each row.
 
     Equal sizes share their mean rank. Zeros are ranked and then dropped (``"pratt"``), so that many
@@ -293,7 +303,12 @@ def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
     tasks = (~np.isnan(observed)).sum(axis=-1)
     p[tasks.ravel() == 0] = np.nan
     shape = observed.shape[:-1]
-    return SignedRank(positive.reshape(shape), negative.reshape(shape), p.reshape(shape), tasks)
+    return SignedRank(
+        positive=positive.reshape(shape),
+        negative=negative.reshape(shape),
+        p=p.reshape(shape),
+        tasks=tasks,
+    )
 
 
 def _signed_ranks(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -340,7 +355,7 @@ def omnibus_name(values: np.ndarray) -> str:
     return SKILLINGS_MACK if np.isnan(contested).any() else FRIEDMAN
 
 
-def skillings_mack(values: Any) -> tuple[float, float, int]:
+def skillings_mack(values: ArrayLike) -> tuple[float, float, int]:
     """Return the chi-square of Skillings and Mack (1981), its p, and the number of tasks used.
 
     Friedman's test for tables with missing values: a task counts with the models that it has, if
@@ -372,7 +387,7 @@ def skillings_mack(values: Any) -> tuple[float, float, int]:
     return statistic, float(scipy.special.chdtrc(freedom, statistic)), tasks
 
 
-def average_ranks(values: Any) -> np.ndarray:
+def average_ranks(values: ArrayLike) -> np.ndarray:
     """Return the rank of each value in its column, 1 is the lowest; ties share their mean rank.
 
     NaN has no rank. This is ``scipy.stats.rankdata`` without the time to import ``scipy.stats``.
@@ -440,7 +455,7 @@ def mean_of(rows: np.ndarray) -> np.ndarray:
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
-def cohens_d(differences: Any) -> np.ndarray:
+def cohens_d(differences: ArrayLike) -> np.ndarray:
     """Return Cohen's d of paired differences: mean divided by standard deviation.
 
     0 if all are 0; NaN if all are equal or there is only one.
@@ -454,7 +469,7 @@ def cohens_d(differences: Any) -> np.ndarray:
     return np.where(np.isnan(d) & (test.p == 1), 0.0, d)
 
 
-def superiority(differences: Any) -> np.ndarray:
+def superiority(differences: ArrayLike) -> np.ndarray:
     """Return the share of each row that is positive; zeros count half.
 
     >>> float(superiority([0.1, 0.2, 0.0, -0.1]))
@@ -483,7 +498,7 @@ def check_rope(rope: float) -> float:
     return float(rope)
 
 
-def correlated_t(differences: Any, ratio: Any, rope: float) -> Chances:
+def correlated_t(differences: ArrayLike, ratio: ArrayLike, rope: float) -> Chances:
     """Return the correlated Bayesian t-test (Corani, Benavoli 2015) of each row of folds.
 
     The mean difference has a Student posterior with the Nadeau-Bengio variance; ``ratio`` is
@@ -504,7 +519,9 @@ def correlated_t(differences: Any, ratio: Any, rope: float) -> Chances:
     return Chances(better, 1 - better - worse, worse)
 
 
-def signed_rank(differences: Any, rope: float, *, draws: int = DRAWS, seed: int = SEED) -> Chances:
+def signed_rank(
+    differences: ArrayLike, rope: float, *, draws: int = DRAWS, seed: int = SEED
+) -> Chances:
     """Return the Bayesian signed-rank test (Benavoli et al. 2014) of each row of tasks.
 
     Tasks get random weights from a Dirichlet process whose prior is a task without difference,
@@ -555,7 +572,7 @@ def _shares(row: np.ndarray, rope: float, weights: np.ndarray) -> tuple[float, f
     return wins / draws, (draws - wins - losses) / draws, losses / draws
 
 
-def _t_power(freedom: Any, shift: Any) -> np.ndarray:
+def _t_power(freedom: ArrayLike, shift: ArrayLike) -> np.ndarray:
     """Return the power of a two-sided t-test at 5 %; ``shift`` is the mean in standard errors."""
     limit = scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)
     return np.asarray(1 - scipy.special.nctdtr(freedom, shift, limit))

@@ -114,7 +114,9 @@ def rank_differences(ranks: np.ndarray, first: int) -> RankDifferences:
         squares = ((left_out - left_out[position]) ** 2).sum(axis=1)
         error[chosen] = np.sqrt(squares * (tasks - 1) / tasks)
         error[common < 2] = np.nan
-    return RankDifferences(mean - mean[first], error, common, int(chosen.sum()))
+    return RankDifferences(
+        value=mean - mean[first], error=error, tasks=common, models=int(chosen.sum())
+    )
 
 
 def _spread_out(

@@ -104,7 +104,9 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     mean, low, high = rank_intervals(task_ranks)
     with single_thread():
         p, top = step_down(task_ranks), top_set(task_ranks) & ~np.isnan(mean)
-    return Ranks(mean, low, high, letters_of(mean, p), top, task_ranks, p)
+    return Ranks(
+        mean=mean, low=low, high=high, ties=letters_of(mean, p), top=top, each=task_ranks, p=p
+    )
 
 
 def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -167,11 +169,11 @@ def rank_leads(ranks: np.ndarray, first: int) -> RankLeads:
     half = agreeing(differences.value, half, p[first])
     half[np.isnan(p[first])] = half[first] = np.nan
     return RankLeads(
-        differences.value,
-        differences.value - half,
-        differences.value + half,
-        p[first],
-        differences.tasks,
+        value=differences.value,
+        low=differences.value - half,
+        high=differences.value + half,
+        p=p[first],
+        tasks=differences.tasks,
     )
 
 
@@ -268,12 +270,12 @@ class _Paired:
         prior = np.count_nonzero(self.there.any(axis=1)) * PRIOR
         self.squares = squares + squares.T - 2 * wide @ wide.T + prior
 
-    def observed(self, one: Any, other: np.ndarray) -> np.ndarray:
+    def observed(self, one: np.ndarray | np.integer | int, other: np.ndarray) -> np.ndarray:
         """Return the statistic of each pair, with the sign of its sum."""
         sums = self.sums[one, other]
         return np.asarray(sums * np.abs(sums) / self.squares[one, other])
 
-    def resampled(self, one: Any, other: np.ndarray) -> np.ndarray:
+    def resampled(self, one: np.ndarray | np.integer | int, other: np.ndarray) -> np.ndarray:
         """Return pairs × patterns: the sums under every sign pattern."""
         if self.flipped is not None:
             return np.subtract(self.flipped[one], self.flipped[other], dtype=float)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
-import json
 import lzma
 import sys
-import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -26,101 +23,25 @@ from karat.data.readers.table_files import (
     ask,
     ask_rows,
     one_file,
-    parse_arff,
     read_frame,
     read_parts,
     read_table,
-    read_tabred,
     sklearn_table,
 )
 from karat.data.readers.user_tables import parse_dates
 from karat.errors import DataError, DefinitionError, MissingExtra
-
-TEXT = r"""% a comment
-@RELATION 'some thing'
-
-@attribute 'sepal length' NUMERIC
-@attribute "it's" integer
-@attribute size {small, 'very large', "it's"}
-@attribute note string
-@ATTRIBUTE day DATE "yyyy-MM-dd"
-@attribute plain{a,b}
-@data
-5.1, 3 ,small,'say \'hi\', please',2020-01-01,a
-% another
-?,?,?,?,?,?
--1e3,0,'very large','?',"2020-02-02",b
-1,2,"it's",don't,,a
-"""
-
-
-def test_dialects_of_arff():
-    frame = parse_arff(TEXT, "t.arff")
-    assert list(frame.columns) == ["sepal length", "it's", "size", "note", "day", "plain"]
-    np.testing.assert_equal(frame["sepal length"].to_numpy(), [5.1, np.nan, -1000.0, 1.0])
-    np.testing.assert_equal(frame["it's"].to_numpy(), [3.0, np.nan, 0.0, 2.0])
-    assert frame["size"].tolist() == ["small", None, "very large", "it's"]
-    assert frame["note"].tolist() == ["say 'hi', please", None, "?", "don't"]
-    assert frame["day"].tolist() == ["2020-01-01", None, "2020-02-02", None]
-    assert frame["plain"].tolist() == ["a", None, "b", "a"]
-
-
-def test_dialect_of_keel_and_windows_line_ends():
-    frame = parse_arff(KEEL, "abalone19.dat")
-    assert list(frame.columns) == ["Sex", "Length", "Rings", "Class"]
-    assert frame["Sex"].tolist() == ["M", None]
-    np.testing.assert_equal(frame["Length"].to_numpy(), [0.455, np.nan])
-    assert frame["Rings"].tolist() == [15.0, 7.0]
-    assert frame["Class"].tolist() == ["negative", "positive"]
-    frame = parse_arff("@relation r\r\n@attribute a {x,y}\r\n@data\r\nx\r\ny\r\n", "t.arff")
-    assert frame["a"].tolist() == ["x", "y"]
-
-
-KEEL = """@relation abalone19
-@attribute Sex{M, F, I}
-@attribute Length real[0.075, 0.815]
-@attribute Rings integer [1, 29]
-@attribute Class {positive, negative}
-@inputs Sex, Length, Rings
-@outputs Class
-@data
-M, 0.455, 15,negative
-<null>, <null>, 7, positive
-"""
-
-
-HEAD = "@relation r\n@attribute a real\n@attribute b {x, y}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        (HEAD + "@data\n1,x\n1\n", "line 6"),
-        (HEAD + "@data\n{0 1, 1 x}\n", "line 5"),
-        (HEAD + "@data\none,x\n", 'line 5.*"one"'),
-        (HEAD + "@data\n1,z\n", 'line 5.*"z"'),
-        (HEAD + "@data\n", "no rows after @data"),
-        (HEAD, "has no @data"),
-        (HEAD + "1,x\n", 'line 4.*"1,x"'),
-        (HEAD + "@attribute a real\n@data\n", 'line 4.*"a"'),
-        (HEAD + "@attribute c relational\n", '"relational"'),
-        (HEAD + "@attribute c\n", "line 4"),
-        (HEAD + "@attribute c {x, y\n", "lack the closing brace"),
-        (HEAD + "@intputs a\n@data\n", 'line 4.*"@intputs a"'),
-        (HEAD + "@data\n<null>,<null>\n1,<nil>\n", 'line 6.*"<nil>"'),
-        ("@relation r\n@data\n1\n", "line 2"),
-    ],
-)
-def test_broken_file_names_the_line(text, word):
-    with pytest.raises(DataError, match=word):
-        parse_arff(text, "t.arff")
-
 
 NEW = pytest.mark.skipif(pd.__version__ < "3", reason="older pandas reads huge numbers as text")
 SPEC = DataSpec("toy")
 # Without the time of day in them: test names must be the same in every process.
 GZIPPED = gzip.compress(b"a,b\n1,x\n2,\n", mtime=0)
 GZIPPED_JSON = gzip.compress(b'{"a": 1, "b": "NA"}\n{"a": 2, "b": null}', mtime=0)
+LABELS = "x,y\n1,NA\n2,None\n3,null\n4,nan\n5,yes\n"
+FRAME = pd.DataFrame({"id": [1, 2, 3], "text": ["a", "b", "a"], "y": ["odd", "usual", "usual"]})
+GAPS = pd.DataFrame({"id": [1, 2, 3, 4], "text": list("abca"), "y": ["odd", None, "usual", None]})
+EUROPEAN = "price;day;y\n" + "".join(f"{i},5;{1 + i}.02.2024;{i % 2}\n" for i in range(20))
+CSV = "id,age,city,fold,churn\n1,31,Oslo,train,NA\n2,,Rome,test,no\n3,45,Oslo,test,NA\n"
+YEARS = {"files": ["first.csv", "later.csv"], "answers": "targets.csv", "key": "id"}
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -194,9 +115,6 @@ def test_text_columns_are_not_converted(tmp_path):
     assert frame["a"].dtype == pd.Series(["a", None]).dtype  # as pandas itself reads texts
     with pytest.raises(DataError, match='"a"'):
         read_frame(path, spec(texts=["aa"]))
-
-
-LABELS = "x,y\n1,NA\n2,None\n3,null\n4,nan\n5,yes\n"
 
 
 @pytest.mark.parametrize(
@@ -384,27 +302,6 @@ def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("line", "cells"),
-    [
-        ("'a' , \"b,c\" ,d", ["a", "b,c", "d"]),
-        ("'it\\'s',x", ["it's", "x"]),
-        ("'a' b,'c'", ["'a' b", "c"]),
-        ("'a,b", ["'a", "b"]),
-        ("'a',", ["a", None]),
-        ("' a ', b ", [" a ", "b"]),
-        ("'a'" + " " * 100_000 + "b,c", ["'a'" + " " * 100_000 + "b", "c"]),
-        ("'a" + "\\'" * 100_000 + ",c", ["'a" + "\\'" * 100_000, "c"]),
-    ],
-)
-def test_quotes_of_arff_take_linear_time(line, cells):
-    attributes = "".join(f"@attribute x{i} string\n" for i in range(len(cells)))
-    begin = time.process_time()
-    frame = parse_arff(f"@relation r\n{attributes}@data\n{line}\n", "t.arff")
-    assert rows(frame) == [cells]
-    assert time.process_time() - begin < 5
-
-
-@pytest.mark.parametrize(
     ("name", "content"),
     [
         ("t.json", '[{"a": 1, "b": "NA"}, {"a": 2}]'),
@@ -417,26 +314,6 @@ def test_json_files(tmp_path, name, content):
     assert rows(read_frame(write(tmp_path, name, content), SPEC)) == [[1, "NA"], [2, None]]
     path = write(tmp_path, "separator.jsonl", '{"a": "x\u2028y"}\n')
     assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
-
-
-@pytest.mark.parametrize("cell", ["1_0", "inf", "-Infinity", "nan", "1e999", "true", "'1_0'"])
-def test_numbers_of_arff_are_finite(cell):
-    text = f"@relation r\n@attribute a real\n@data\n1\n{cell}\n"
-    with pytest.raises(DataError, match='line 5: .*"a"'):
-        parse_arff(text, "t.arff")
-
-
-def test_arff_files_of_openml_and_keel(tmp_path):
-    content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
-    path = write(tmp_path, "t.arff.gz", content)
-    assert rows(read_frame(path, SPEC)) == [[1.0, "x"], [2.0, None]]
-    text = "@relation r\n@attribute a real [0, 1]\n@inputs a\n@data\n0.5\n"
-    assert rows(read_frame(write(tmp_path, "t.dat", text), SPEC)) == [[0.5]]
-    plain = write(tmp_path, "plain.dat", "0.5, x\n")  # without a header it is separated text
-    with pytest.raises(DataError, match=r'line 1.*"0\.5, x"'):
-        read_frame(plain, SPEC)
-    frame = read_frame(plain, spec(separator=",", strip=True, names=["a", "b"]))
-    assert rows(frame) == [[0.5, "x"]]
 
 
 def parts(folder: Path, train: str, test: str, given: DataSpec = SPEC):
@@ -457,9 +334,6 @@ def test_train_and_test_are_concatenated(tmp_path):
     ):
         with pytest.raises(DataError, match=word):
             parts(tmp_path, train, test)
-
-
-FRAME = pd.DataFrame({"id": [1, 2, 3], "text": ["a", "b", "a"], "y": ["odd", "usual", "usual"]})
 
 
 def question_spec(**changes: object) -> DataSpec:
@@ -486,9 +360,6 @@ def test_groups_features_and_files():
     assert one_file(Path("a"), question_spec()) == Path("a")
     with pytest.raises(DefinitionError, match="reader"):
         one_file({"train": Path("a"), "test": Path("b")}, question_spec())
-
-
-GAPS = pd.DataFrame({"id": [1, 2, 3, 4], "text": list("abca"), "y": ["odd", None, "usual", None]})
 
 
 @pytest.mark.parametrize("rows", [True, False])
@@ -518,9 +389,6 @@ def test_groups_and_parts_stay_with_their_rows():
 
 def load(tmp_path, text, target="y", name="t.csv", **settings):
     return Dataset.from_csv(write(tmp_path, name, text), target, **settings)
-
-
-EUROPEAN = "price;day;y\n" + "".join(f"{i},5;{1 + i}.02.2024;{i % 2}\n" for i in range(20))
 
 
 def test_separator_decimal_commas_and_dates_are_inferred_with_a_warning(tmp_path):
@@ -642,9 +510,6 @@ def test_a_cell_longer_than_the_limit_of_the_csv_module(tmp_path):
     assert data.items["x"].tolist() == [1, 2]
 
 
-# -- Readers of tables, of folders of arrays, and scikit-learn's own tables -----------------------
-
-
 def test_class_names_match_their_codes():
     cancer = sklearn_table("cancer", "load_breast_cancer", target="y")
     assert cancer.items.shape == (569, 30) and "y" not in cancer.items
@@ -656,9 +521,6 @@ def test_class_names_match_their_codes():
     assert diabetes.kind == "regression" and diabetes.target[:2].tolist() == [151.0, 75.0]
     with pytest.raises(DefinitionError, match='"load_iris"'):
         sklearn_table("iris", "load_irs")
-
-
-CSV = "id,age,city,fold,churn\n1,31,Oslo,train,NA\n2,,Rome,test,no\n3,45,Oslo,test,NA\n"
 
 
 @pytest.fixture
@@ -685,9 +547,6 @@ def years(folder: Path, answers: str = "id,y\n3,1\n4,0\n") -> Path:
     (folder / "later.csv").write_text("id,x,year\n4,c,2016\n3,a,2016\n")
     (folder / "targets.csv").write_text(answers)
     return folder
-
-
-YEARS = {"files": ["first.csv", "later.csv"], "answers": "targets.csv", "key": "id"}
 
 
 def test_rows_of_several_files_with_targets_of_another(tmp_path):
@@ -741,77 +600,6 @@ def test_missing_settings_and_columns(path):
         read_table(path, DataSpec("churn", target="churn", fields=("agee",)))
     with pytest.raises(DefinitionError, match='no option "delimiter"'):
         read_table(path, DataSpec("churn", target="churn", options={"delimiter": ","}))
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "info.json").write_text(json.dumps({"name": "t", "task_type": "binclass"}))
-    np.save(tmp_path / "X_num.npy", np.array([[1.5, np.nan], [2, 3], [4, 5], [6, 7]], np.float32))
-    np.save(tmp_path / "X_cat.npy", np.array([[7], [8], [7], [9]]))
-    np.save(tmp_path / "Y.npy", np.array([0, 1, 1, 0], np.uint64))
-    split = tmp_path / "split-default"
-    split.mkdir()
-    for name, rows in (("train_idx", [0]), ("val_idx", [3]), ("test_idx", [2])):
-        np.save(split / f"{name}.npy", np.array(rows))
-    return tmp_path
-
-
-def test_arrays_are_joined(folder):
-    data = read_tabred(folder, DataSpec("t"))
-    assert list(data.items.columns) == ["number 0", "number 1", "category 0"]
-    assert data.items["category 0"].tolist() == ["7", "8", "7", "9"]
-    assert np.isnan(data.items["number 1"][0]) and data.items["number 0"].tolist()[1:] == [2, 4, 6]
-    assert (
-        data.target.tolist() == [0, 1, 1, 0] and data.kind == "classification" and data.part is None
-    )
-
-
-def test_split_folder_selects_rows_and_numbers_stay_numbers(folder):
-    data = read_tabred(folder, DataSpec("t", options={"split": "default"}))
-    assert data.part.tolist() == ["train", "test", "train"]
-    assert data.target.tolist() == [0, 1, 0] and data.items.index.tolist() == [0, 2, 3]
-    (folder / "info.json").write_text('{"task_type": "regression"}')
-    np.save(folder / "Y.npy", np.array([[0.5], [1.5], [2.5], [3.5]], np.float32))
-    data = read_tabred(folder, DataSpec("t"))
-    assert data.kind == "regression" and data.target.tolist() == [0.5, 1.5, 2.5, 3.5]
-
-
-def array(values):
-    file = io.BytesIO()
-    np.save(file, values)
-    return file.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "word"),
-    [
-        ("info.json", b"{}", "task_type"),
-        ("info.json", b"nothing", "task_type"),
-        ("Y.npy", b"damaged", r"Y\.npy"),
-        ("info.json", b"[" * 100_000, "task_type"),
-        ("info.json", b'{"task_type": [1]}', "task_type"),
-        ("Y.npy", array(np.array(["a", "b", "c", "d"])), r"Y\.npy"),
-        ("Y.npy", array(np.array(5)), r"X_num\.npy"),
-        ("Y.npy", array(np.array([0, 1])).replace(b"(2,)", b"(9,)"), r"Y\.npy"),
-        ("X_num.npy", array(np.zeros(3)), r"X_num\.npy"),
-        ("X_num.npy", array(np.array(1.0)), r"X_num\.npy"),
-        ("split-default/train_idx.npy", array(np.array([7])), r"train_idx\.npy"),
-        ("split-default/train_idx.npy", array(np.array([0.5])), r"train_idx\.npy"),
-    ],
-)
-def test_broken_folder_of_arrays(folder, file, content, word):
-    (folder / file).write_bytes(content)
-    with pytest.raises(DataError, match=word):
-        read_tabred(folder, DataSpec("t", options={"split": "default"}))
-
-
-def test_folder_without_features_and_a_wrong_kind(folder):
-    with pytest.raises(DefinitionError, match="regression"):
-        read_tabred(folder, DataSpec("t", kind="regression"))
-    for name in ("X_num", "X_cat"):
-        (folder / f"{name}.npy").unlink()
-    with pytest.raises(DataError, match="X_num"):
-        read_tabred(folder, DataSpec("t"))
 
 
 def test_all_eight_and_all_of_carte_are_defined():

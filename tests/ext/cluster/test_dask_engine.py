@@ -405,14 +405,9 @@ def test_other_versions_are_an_error_before_anything_runs(
 @real
 def test_no_scheduler_at_the_address(two_classes, tmp_path, monkeypatch):
     monkeypatch.setattr(dask, "PATIENCE", 0.5)
-    options = {"workers": karat.Machines(engine="dask"), "output": tmp_path / "out"}
+    machines = karat.Machines(engine="dask", scheduler="tcp://127.0.0.1:9")
     with pytest.raises(DefinitionError, match="tcp://127.0.0.1:9"):
-        karat.evaluate(
-            OneHotTable(),
-            two_classes(),
-            workers=karat.Machines(scheduler="tcp://127.0.0.1:9"),
-            **options,
-        )
+        karat.evaluate(OneHotTable(), two_classes(), workers=machines, output=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -148,7 +148,7 @@ def test_unrelated_node_vectors_are_different(tmp_path):
 
 def test_a_server_is_asked_again(tmp_path, monkeypatch):
     """Stored answers of an endpoint do not hide that its model changed."""
-    from karat.ext.endpoints.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
     from ...endpoint_server import serving
 

@@ -8,7 +8,7 @@ from karat.core.embeddings import Variant
 from karat.errors import DefinitionError
 from karat.execution.plan import make_plan
 from karat.ext.endpoints.bills import bill_lines, estimate_bills
-from karat.ext.endpoints.endpoints import EndpointEncoder
+from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
 from ...endpoint_server import serving
 

@@ -26,11 +26,6 @@ from .accounts import as_in_another_process, make_account, use_account
 FAMILY = "f" * 32
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
-
-
 def marks_of(*texts):
     return [text_mark("", text) for text in texts]
 

@@ -523,7 +523,7 @@ def task(tmp_path, monkeypatch):
 
 def test_the_cost_of_stages_is_on_the_row(task, tmp_path):
     """An endpoint as the first stage is paid once; the pairs of a reranker are counted."""
-    from karat.ext.endpoints.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
     from ...endpoint_server import serving
 
@@ -544,7 +544,7 @@ def test_the_cost_of_stages_is_on_the_row(task, tmp_path):
 
 def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(task, tmp_path):
     """Texts that two models share are on the first bill; nothing is sent without a budget."""
-    from karat.ext.endpoints.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
     from ...endpoint_server import serving
 

@@ -256,7 +256,7 @@ def _compared(
     return frame.assign(**chosen), spec
 
 
-def _document(document: Any, where: str) -> dict[str, float]:
+def _document(document: object, where: str) -> dict[str, float]:
     """Return the entities of a document with their highest weights."""
     annotations = document.get("annotations") if isinstance(document, Mapping) else None
     if not isinstance(annotations, list):

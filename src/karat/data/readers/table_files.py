@@ -1,7 +1,4 @@
-"""Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file; make it a Dataset.
-
-The readers "table" and "tabred" (folders of arrays), and scikit-learn's own tables, are here too.
-"""
+"""Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file; make it a Dataset."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import csv
 import gzip
 import json
 import lzma
-import math
 import re
 import sys
 import warnings
@@ -28,10 +24,10 @@ import pandas as pd
 
 from karat.core.columns import attach_target, parse_numbers, require_columns
 from karat.core.dataset import Dataset
-from karat.core.files import check_array, check_content, check_parquet, read_feather
-from karat.core.numbers import parse_number
+from karat.core.files import check_content, check_parquet, read_feather
 from karat.core.registry import reader
 from karat.data.load_dataset import DataSpec, Files
+from karat.data.readers.arff import parse_arff
 from karat.data.readers.long_cells import LONGEST_CELL, refuse_long_cells, refuse_long_texts
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean, warn_caller
 
@@ -40,7 +36,15 @@ OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".
 #: bytes decompressed at a time
 PIECE = 1 << 20
 SUFFIXES = (
-    *(*SEPARATORS, ".parquet", ".pq", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson"),
+    *SEPARATORS,
+    ".parquet",
+    ".pq",
+    ".feather",
+    ".arff",
+    ".dat",
+    ".json",
+    ".jsonl",
+    ".ndjson",
 )
 #: files of spreadsheet programs, which are not read
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
@@ -48,7 +52,13 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 SHORTEST = 3
 _CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from", "decimal")
 OPTIONS = (
-    *(*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "dates", "labels"),
+    *_CSV_OPTIONS,
+    "missing",
+    "thousands",
+    "strip",
+    "texts",
+    "dates",
+    "labels",
     "unanswered",
 )
 # Missing values in a numeric column; in a column of labels these are labels.
@@ -57,13 +67,6 @@ NO_NUMBER = ("NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "
 HEAD = 100_000
 #: what pyarrow and pandas raise for invalid files; pyarrow's own errors are among these
 _ARROW_ERRORS = (OSError, ValueError, TypeError, LookupError, NotImplementedError, RuntimeError)
-# A word in quotes, with escapes.
-QUOTED = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")\s*+""")
-NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
-NUMBERS = ("numeric", "real", "integer")
-# KEEL's files also declare features and target; here the dataset definition does.
-ROLES = ("@input", "@inputs", "@output", "@outputs")
-MISSING = ("?", "", "<null>")
 #: options of the reader "table" for a folder of files
 FOLDER_OPTIONS = ("files", "answers", "key")
 KINDS = {
@@ -71,13 +74,6 @@ KINDS = {
         ("load_iris", "load_wine", "load_breast_cancer", "load_digits"), "classification"
     ),
     "load_diabetes": "regression",
-}
-#: the feature arrays, and the names of their columns
-FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
-TABRED_KINDS = {
-    "regression": "regression",
-    "binclass": "classification",
-    "multiclass": "classification",
 }
 
 
@@ -164,9 +160,6 @@ def join_parts(
         raise DataError(f'{spec.name}: the files already have a column "{column}"; set "part".')
     parts = [frame.assign(**{column: part}) for part, frame in frames.items()]
     return pd.concat(parts, ignore_index=True), replace(spec, part=column)
-
-
-# -- bytes and text -------------------------------------------------------------------------
 
 
 def suffix_of(path: Path) -> str:
@@ -260,9 +253,6 @@ def _marked_encoding(content: bytes) -> str:
     return "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else ""
 
 
-# -- CSV ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Delimited:
     """A delimited file, and how pandas reads it."""
@@ -308,7 +298,7 @@ class Delimited:
             return self.content
         return _decoded(self.content, self.path, self.spec).encode()
 
-    def frame(self, texts: Sequence[str] = (), **changes: Any) -> pd.DataFrame:
+    def frame(self, texts: Sequence[str] = (), **changes: object) -> pd.DataFrame:
         """Return the table; declared texts, labels and ``texts`` are not converted.
 
         ``changes`` are other arguments of ``pandas.read_csv``.
@@ -412,9 +402,6 @@ def _infer_target(answers: pd.Series, spec: DataSpec, path: Path, decimal: bool)
         return answers
     _say_inferred(path, f'the target "{spec.target}" as numbers with {how}')
     return read
-
-
-# -- what a file does not say: its separator ------------------------------------------------
 
 
 def _say_inferred(where: Path | str, what: str) -> None:
@@ -528,9 +515,6 @@ def _readable_errors(path: Path) -> Iterator[None]:
         raise DataError(f"{where}: {reason.replace(line[0], '') if line else reason}.") from error
 
 
-# -- the other formats ----------------------------------------------------------------------
-
-
 def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
     try:
         import pyarrow  # noqa: F401
@@ -573,124 +557,6 @@ def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
     return frame
 
 
-# -- ARFF, the table format of Weka, OpenML and KEEL --------------------------------------
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """A column: its name, its type, and the labels of a nominal one."""
-
-    name: str
-    type: str
-    labels: frozenset[str] = frozenset()
-
-
-def parse_arff(text: str, path: str) -> pd.DataFrame:
-    r"""Return the table of an ARFF text; numbers are floats, everything else is text.
-
-    >>> parse_arff("@relation r\n@attribute 'my x' real\n@data\n1\n?", "r.arff")
-       my x
-    0   1.0
-    1   NaN
-    """
-    stripped = enumerate(map(str.strip, text.split("\n")), start=1)
-    lines = ((number, line) for number, line in stripped if line and not line.startswith("%"))
-    attributes = _header(lines, path)
-    columns: list[list[str | float | None]] = [[] for _ in attributes]
-    for number, line in lines:
-        cells = _cells(line, f"{path}, line {number}")
-        if len(cells) != len(attributes):
-            raise DataError(
-                f"{path}, line {number}: {len(cells)} cells for {len(attributes)} attributes."
-            )
-        for column, attribute, cell in zip(columns, attributes, cells, strict=True):
-            column.append(_value(cell, attribute, f"{path}, line {number}"))
-    if not columns[0]:
-        raise DataError(f"{path} has no rows after @data.")
-    return pd.DataFrame(
-        {
-            attribute.name: pd.Series(column, dtype=float if attribute.type in NUMBERS else object)
-            for attribute, column in zip(attributes, columns, strict=True)
-        }
-    )
-
-
-def _header(lines: Iterator[tuple[int, str]], path: str) -> list[Attribute]:
-    attributes: dict[str, Attribute] = {}
-    for number, line in lines:
-        word = line.split(None, 1)[0].lower()
-        if word == "@data":
-            if attributes:
-                return list(attributes.values())
-            raise DataError(f"{path}, line {number}: @data before any @attribute.")
-        if word == "@attribute":
-            attribute = _attribute(line[len(word) :], f"{path}, line {number}")
-            if attribute.name in attributes:
-                raise DataError(f'{path}, line {number}: duplicate attribute "{attribute.name}".')
-            attributes[attribute.name] = attribute
-        elif word not in ("@relation", *ROLES):
-            raise DataError(f'{path}, line {number}: "{line[:40]}" is not ARFF.')
-    raise DataError(f"{path} has no @data: not an ARFF file, or incomplete.")
-
-
-def _attribute(text: str, where: str) -> Attribute:
-    match = NAME.match(text)
-    if match is None or not match[4]:
-        raise DataError(f"{where}: an attribute needs a name and a type.")
-    name, kind = _word(match), match[4].strip()
-    if kind.startswith("{"):
-        if not kind.endswith("}"):
-            raise DataError(f'{where}: the labels of "{name}" lack the closing brace.')
-        labels = _cells(kind[1:-1], where)
-        return Attribute(name, "nominal", frozenset(label for label, _ in labels))
-    # KEEL adds the range: "real [0.5, 1.5]"
-    kind = re.split(r"[\s\[]", kind)[0].lower()
-    if kind not in (*NUMBERS, "string", "date"):
-        raise DataError(f'{where}: the type "{kind}" of "{name}" is not supported.')
-    return Attribute(name, kind)
-
-
-def _cells(line: str, where: str) -> list[tuple[str, bool]]:
-    """Return the cells of a row, and whether each was quoted."""
-    if line.startswith("{"):
-        raise DataError(f"{where}: sparse ARFF ({{index value, …}}) is not supported.")
-    if "'" not in line and '"' not in line:
-        return [(cell.strip(), False) for cell in line.split(",")]
-    # one pass: a quoted word, or anything up to the next comma
-    cells, start = [], 0
-    while True:
-        match = QUOTED.match(line, start)
-        if match and line[match.end() : match.end() + 1] in ("", ","):
-            cells.append((_word(match), True))
-            end = match.end()
-        else:
-            comma = line.find(",", start)
-            end = comma if comma >= 0 else len(line)
-            cells.append((line[start:end].strip(), False))
-        if end >= len(line):
-            return cells
-        start = end + 1
-
-
-def _word(match: re.Match[str]) -> str:
-    quoted = match[1] if match[1] is not None else match[2]
-    return match[3] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
-
-
-def _value(cell: tuple[str, bool], attribute: Attribute, where: str) -> str | float | None:
-    text, quoted = cell
-    if text in MISSING and not quoted:
-        return np.nan if attribute.type in NUMBERS else None
-    if attribute.type in NUMBERS:
-        return parse_number(text, where, attribute.name)
-    if attribute.labels and text not in attribute.labels:
-        raise DataError(f'{where}: "{text}" is not one of the labels of "{attribute.name}".')
-    return text
-
-
-# -- the target -----------------------------------------------------------------------------
-
-
 def convert_target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
     """Return the table with renamed labels, or with a regression target as numbers."""
     if spec.target is None or spec.target not in frame.columns:
@@ -722,9 +588,6 @@ def _rename_labels(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
             f'{unknown.index[0]}), which is not in "labels": {", ".join(names)}.'
         )
     return written.map(names)
-
-
-# -- datasets -------------------------------------------------------------------------------
 
 
 def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None) -> Dataset:
@@ -791,9 +654,6 @@ def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
     if names and data.kind == "classification":
         data = replace(data, classes=tuple(name for name in names if name in data.classes))
     return data if spec.positive is None else data.with_positive(spec.positive)
-
-
-# -- readers ----------------------------------------------------------------------------------
 
 
 @reader("table")
@@ -866,74 +726,3 @@ def sklearn_table(
         table[target] = [str(bunch.target_names[code]) for code in table[target]]
     facts = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
     return Dataset.from_table(table, target, name=name, kind=kind, about=facts)
-
-
-@reader("tabred")
-def read_tabred(files: Files, spec: DataSpec) -> Dataset:
-    """Return the rows of ``X_num``, ``X_bin`` and ``X_cat`` with the targets ``Y``.
-
-    ``info.json`` has the task type. The option ``split`` names a folder ``split-NAME`` with the
-    indices of the training rows (``train_idx`` and ``val_idx``) and test rows (``test_idx``);
-    other rows are dropped.
-    """
-    spec.check_options("split")
-    folder = one_file(files, spec)
-    path = folder / "info.json"
-    try:
-        kind = TABRED_KINDS[parse_json(read_text(path), path)["task_type"]]
-    except (DataError, KeyError, TypeError, IndexError) as error:
-        allowed = ", ".join(TABRED_KINDS)
-        raise DataError(f"{path} must contain task_type, one of {allowed}.") from error
-    if spec.kind and spec.kind != kind:
-        raise DefinitionError(f"{spec.name}: kind is {spec.kind}, but {folder} has {kind}.")
-    target = _array(folder, "Y", "biuf").ravel()
-    columns: dict[str, np.ndarray] = {}
-    for name, called in FEATURES.items():
-        if (folder / f"{name}.npy").is_file():
-            values = _features(folder, name, len(target))
-            columns |= {f"{called} {i}": values[:, i] for i in range(values.shape[1])}
-    if not columns:
-        raise DataError(f"{folder} has none of {', '.join(FEATURES)}.")
-    rows, part = np.arange(len(target)), None
-    if (split := spec.options.get("split")) is not None:
-        side = np.full(len(target), "", dtype=object)
-        for file, name in (("train_idx", "train"), ("val_idx", "train"), ("test_idx", "test")):
-            side[_indices(folder / f"split-{split}", file, len(target))] = name
-        rows = np.flatnonzero(side != "")
-        part = side[rows]
-    items, questions = pd.DataFrame(columns).iloc[rows], pd.DataFrame({"row": rows})
-    truth = target[rows] if kind == "regression" else target[rows].astype(np.int64)
-    return Dataset(spec.name, items, questions, truth, kind, "table", part=part, about=spec.about)
-
-
-def _features(folder: Path, name: str, rows: int) -> np.ndarray:
-    values = _array(folder, name)
-    if not values.ndim or len(values) != rows:
-        raise DataError(f"{folder / name}.npy: expected {rows} rows as in Y, got {values.shape}.")
-    values = values.reshape(rows, math.prod(values.shape[1:]))
-    if name != "X_cat":
-        return values
-    try:
-        return values.astype(str).astype(object)
-    except (SystemError, ValueError) as error:
-        raise DataError(f"{folder / name}.npy: a text is not Unicode.") from error
-
-
-def _indices(folder: Path, name: str, rows: int) -> np.ndarray:
-    indices = _array(folder, name, "iu").ravel()
-    if len(indices) and not (0 <= indices.min() and indices.max() < rows):
-        raise DataError(f"{folder / name}.npy: expected row numbers from 0 to {rows - 1}.")
-    return indices
-
-
-def _array(folder: Path, name: str, kinds: str = "biufSU") -> np.ndarray:
-    path = folder / f"{name}.npy"
-    try:
-        with path.open("rb") as file:
-            check_array(file, path.stat().st_size)
-        values = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, TypeError, SyntaxError) as error:
-        raise DataError(f"{path} cannot be read as an array: {error}") from error
-    if values.dtype.kind not in kinds:
-        raise DataError(f"{path} has values of the type {values.dtype}, which is not supported.")
-    return np.asarray(values)

@@ -91,7 +91,9 @@ def read_user_table(files: Files, spec: DataSpec) -> tuple[pd.DataFrame, DataSpe
         frame, spec = join_parts(frames, files, spec)
     separator = next((t.source.separator for t in tables.values() if t.source), "")
     typed = all(table.source is None for table in tables.values())
-    frame, spec = infer_columns(frame, spec, Reading(separator, decimal, forced, typed))
+    frame, spec = infer_columns(
+        frame, spec, Reading(separator=separator, decimal=decimal, forced=forced, typed=typed)
+    )
     return convert_target(frame, spec, first), spec
 
 
@@ -297,7 +299,7 @@ def infer_columns(
     }
     if not spec.infer:
         return (frame.assign(**columns) if columns else frame), spec
-    inference = _Inference(frame, spec, reading or Reading(), columns)
+    inference = _Inference(frame=frame, spec=spec, reading=reading or Reading(), columns=columns)
     inference.infer(dates=declared is None)
     ids = list(_row_ids(frame, spec, inference))
     sentence = inference.sentence()
@@ -616,7 +618,7 @@ def _formats(declared: Any) -> Iterable[tuple[str, Any]]:
     )
 
 
-def _declared_dates(frame: pd.DataFrame, name: str, how: Any, spec: DataSpec) -> pd.Series:
+def _declared_dates(frame: pd.DataFrame, name: str, how: object, spec: DataSpec) -> pd.Series:
     require_columns(frame, [name], spec.name)
     column = frame[name]
     dates = parse_dates(column) if how is None else None

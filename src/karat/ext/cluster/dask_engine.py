@@ -146,7 +146,9 @@ class DaskEngine(Engine):
         report: Callable[[Job, Event], None],
     ) -> Generator[tuple[Job, Any]]:
         """Yield each job with its answer, in the order in which they finish."""
-        yield from execute_on_dask(jobs, PERFORM, store, self.address or self.started, workers)
+        yield from execute_on_dask(
+            jobs, work=PERFORM, store=store, scheduler=self.address or self.started, workers=workers
+        )
 
     def place(self, workers: int) -> str:
         """Return where the jobs run, for the title of a run."""
@@ -505,7 +507,14 @@ class JobPacker:
                 at = "-".join(["vectors", *(file.sha256 for file in inside.values())])
                 folders[name] = (*folders.get(name, ()), at)
                 files |= {f"{at}/{name_of_file}": file for name_of_file, file in inside.items()}
-        return RemoteJob(job, self.work, self.session, files, folders, _versions())
+        return RemoteJob(
+            job=job,
+            work=self.work,
+            session=self.session,
+            files=files,
+            folders=folders,
+            versions=_versions(),
+        )
 
     def _file(self, path: Path) -> RemoteFile:
         if path not in self._hashed:

@@ -36,7 +36,8 @@ from karat.models.model import Model
 from karat.output.result import Result
 from karat.results.load import FrozenRun
 from karat.results.run import Run, earlier_runs
-from karat.results.tables import check_about, read_json_object
+from karat.results.stored_facts import check_about
+from karat.results.stored_json import read_json_object
 
 FILE = "plan.json"
 SCHEMA = 1
@@ -375,7 +376,12 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
         for model in plan.models:
             name = _key(model["about"])
             merge = _Merge(
-                plan, model, draft, sources.get(name, []), before.get(name, []), gathering
+                plan=plan,
+                model=model,
+                draft=draft,
+                sources=sources.get(name, []),
+                before=before.get(name, []),
+                report=gathering,
             )
             gathering.runs.append(merge.write())
             failed += merge.failed

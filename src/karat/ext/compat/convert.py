@@ -125,7 +125,7 @@ class Layout:
                     f"{table.path.name}: skipped {imputed} imputed rows: they are scores of "
                     "another model."
                 )
-            self._add(runs, table, rows, metrics, log)
+            self._add(runs, table=table, rows=rows, metrics=metrics, log=log)
         yield from runs.values()
 
     def _rows(self, table: ResultTable, log: ImportLog) -> list[_Row]:
@@ -164,7 +164,7 @@ class Layout:
             if table.path not in results.files:
                 results.files = [*results.files, table.path]
             metric, higher = _metric(row.metric or metrics.get(row.task, ""), self.error)
-            _set_task(results, row.task, metric, higher, row.type)
+            _set_task(results, task=row.task, metric=metric, higher=higher, stated=row.type)
             replaced += results.jobs.pop((row.task, row.fold), None) is not None
             job = results.job(row.task, row.fold, row.repeat)
             job.facts |= row.facts

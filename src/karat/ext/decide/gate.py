@@ -38,7 +38,7 @@ from karat.ext.decide.gate_noise import (
     Noise,
     fold_noise,
     item_noises,
-    pair_differences,
+    run_differences,
 )
 from karat.ext.decide.power import (
     Z_LEVEL,
@@ -298,7 +298,7 @@ class _TaskNoise:
         """The share of items that two runs do not both answer correctly, or both wrongly."""
         if self.gains is None or len(self.gains) < 2 or not self.units[2]:
             return math.nan
-        return float(np.mean(pair_differences(self.gains[:, 0]) != 0))
+        return float(np.mean(run_differences(self.gains[:, 0]) != 0))
 
 
 def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:

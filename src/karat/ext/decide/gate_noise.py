@@ -232,7 +232,7 @@ def item_noises(
     wholes = [own.mean(axis=1) for own in scaled]
     # variance of the mean of one run, from the differences of two
     expected = [
-        float(np.mean(pair_differences(own) ** 2)) / own.shape[1] / 2 if len(own) > 1 else 0.0
+        float(np.mean(run_differences(own) ** 2)) / own.shape[1] / 2 if len(own) > 1 else 0.0
         for own in wholes
     ]
     more = _excess(wholes, expected)
@@ -241,7 +241,7 @@ def item_noises(
         scaled, units, expected, designs or [ONE_FIT] * len(scaled), strict=True
     ):
         part = design.part_of_baseline if len(own) > 1 else 1.0
-        pool, agreement = pair_differences(own[:, 0]) * math.sqrt(part), _agreement(own, design)
+        pool, agreement = run_differences(own[:, 0]) * math.sqrt(part), _agreement(own, design)
         retraining = math.sqrt(2 * part * more * variance)
         found.append(ItemNoise(pool, own.shape[2], step, binary, retraining, agreement, design))
     return found
@@ -263,13 +263,13 @@ def _agreement(gains: np.ndarray, design: FitDesign) -> float:
     repeats = gains.shape[1]
     if design.is_hold_outs:
         return design.ratio / (1 + design.ratio)
-    if repeats < 2 or not (single := float(np.mean(pair_differences(gains) ** 2))):
+    if repeats < 2 or not (single := float(np.mean(run_differences(gains) ** 2))):
         return 1.0
-    part = float(np.mean(pair_differences(gains.mean(axis=1)) ** 2)) / single
+    part = float(np.mean(run_differences(gains.mean(axis=1)) ** 2)) / single
     return min(max((part - 1 / repeats) / (1 - 1 / repeats), 0.0), 1.0)
 
 
-def pair_differences(gains: np.ndarray) -> np.ndarray:
+def run_differences(gains: np.ndarray) -> np.ndarray:
     """Return the differences between all pairs of runs; of one run, between shuffled items."""
     if len(gains) > 1:
         return np.concatenate([a - b for a, b in combinations(gains, 2)])

@@ -14,7 +14,7 @@ from karat.core.services import service_of
 from karat.corruptions.view import VECTORS, reason_not_applicable, views
 from karat.execution.plan import Plan, PlannedTask
 from karat.ext.endpoints.endpoint_account import SERVICE
-from karat.ext.endpoints.endpoints import EndpointEncoder
+from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 from karat.models.searchers import stage_encoders
 
 

@@ -61,7 +61,7 @@ def plain_message(text: str, key: str = "") -> str:
     return line.replace(key, "***") if key else line
 
 
-def error_text(body: Any, depth: int = 0) -> str:
+def error_text(body: object, depth: int = 0) -> str:
     """Return the message in the JSON of an error.
 
     >>> error_text({"error": {"message": "no"}})
@@ -73,7 +73,7 @@ def error_text(body: Any, depth: int = 0) -> str:
     return body if isinstance(body, str) else json.dumps(body)
 
 
-def token_count(value: Any, most: float) -> float | None:
+def token_count(value: object, most: float) -> float | None:
     """Return a number of tokens that a server reports; None if it is none.
 
     ``most`` is the largest number that Karat expects.
@@ -108,7 +108,7 @@ def check_answer(values: Sequence[Any], texts: int) -> np.ndarray:
     return matrix
 
 
-def _vector(value: Any) -> np.ndarray:
+def _vector(value: object) -> np.ndarray:
     """Return a vector from base64 or from a list of numbers; texts and booleans are none."""
     if isinstance(value, str):
         return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
@@ -119,3 +119,36 @@ def _vector(value: Any) -> np.ndarray:
         raise TypeError("not numbers")
     with np.errstate(over="ignore"):
         return np.asarray(value, dtype=np.float32)
+
+
+def indexed_vectors(answer: Mapping[str, Any]) -> list[Any]:
+    """Return the vectors of an answer with an index each, in the order of the texts."""
+    items = answer["data"]
+    order = [item.get("index", index) for index, item in enumerate(items)]
+    if any(type(index) is not int for index in order) or sorted(order) != list(range(len(items))):
+        raise ContractError(f"the answer has wrong values of index: {order[:10]}")
+    placed = dict(zip(order, items, strict=True))
+    return [placed[i]["embedding"] for i in range(len(items))]
+
+
+def reported_tokens(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    """Return the tokens in the usage of an answer, as OpenAI and others report them."""
+    usage = _mapping(answer, "usage")
+    return usage.get("total_tokens") or usage.get("prompt_tokens")
+
+
+def billed_tokens(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    """Return the tokens that Cohere bills."""
+    return _mapping(_mapping(answer, "meta"), "billed_units").get("input_tokens")
+
+
+def _mapping(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a part of an answer; nothing if it is of another form."""
+    part = whole.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def header_tokens(answer: object, headers: Mapping[str, str]) -> float | str:
+    """Return the tokens in a header of an answer; its text if it is no number."""
+    text = headers.get("x-compute-tokens") or "0"
+    return float(text) if re.fullmatch(r"\d{1,15}(\.\d*)?", text) else text

@@ -3,8 +3,8 @@
 from karat.core.extension import Extension
 
 _HERE = "karat.ext.endpoints"
-_ENCODER = f"{_HERE}.endpoints:EndpointEncoder"
-_BY_ADDRESS = f"{_HERE}.endpoints:endpoint_model"
+_ENCODER = f"{_HERE}.endpoint_encoder:EndpointEncoder"
+_BY_ADDRESS = f"{_HERE}.endpoint_encoder:endpoint_model"
 extension = Extension(
     "endpoints",
     {
@@ -12,7 +12,7 @@ extension = Extension(
         "bill": {"endpoints": f"{_HERE}.bills:bill_lines"},
         "model": {"endpoint": _ENCODER},
         "model_source": {"http": _BY_ADDRESS, "https": _BY_ADDRESS},
-        "moved_module": {"karat.models.contrib": _HERE},
+        "moved_module": {"karat.models.contrib.endpoints": f"{_HERE}.endpoint_encoder"},
         "name": {"models.EndpointEncoder": _ENCODER},
     },
 )

@@ -417,7 +417,7 @@ class TabPFNPredictor(HasRequirements, BaseEstimator):
         return np.asarray(self.fitted_.predict_proba(self.columns_.transform(X)))
 
 
-def tabpfn_estimator(owner: Any, kind: str, **options: Any) -> Any:
+def tabpfn_estimator(owner: TabPFNEncoder | TabPFNPredictor, kind: str, **options: Any) -> Any:
     """Return TabPFN's classifier or regressor with the parameters of an encoder or predictor.
 
     The context is computed once, in ``fit``. TabPFN has no embeddings in half precision, its

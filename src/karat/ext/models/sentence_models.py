@@ -25,6 +25,7 @@ from karat.models.prompts import ROLE_PROMPTS, Prompts, read_saved_json
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from transformers import PreTrainedTokenizerBase
 
 _LIBRARY = "sentence_transformers"
 
@@ -364,7 +365,7 @@ def _settings(model: SentenceTransformer, modules: list[Any]) -> str:
     return json.dumps(facts, sort_keys=True, default=str)
 
 
-def _tokenizer(tokenizer: Any) -> list[Any]:
+def _tokenizer(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
     """Return the settings of a tokenizer, without padding and truncation, which every call sets."""
     facts = json.loads(getattr(tokenizer, "backend_tokenizer", tokenizer).to_str())
     sides = [getattr(tokenizer, f"{what}_side", None) for what in ("padding", "truncation")]

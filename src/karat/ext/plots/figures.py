@@ -455,7 +455,7 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     for number, name in enumerate(tests.models[:drawn]):
         on_left = number < half
         y = depth - half + 0.4 + (number if on_left else drawn - 1 - number)
-        _name(axes, name, ranks[number], y, edges[not on_left])
+        _name(axes, name=name, rank=ranks[number], row=y, edge=edges[not on_left])
     left_out = f"Left out for too few tasks: {count(tests.few, 'model')}." if tests.few else ""
     note(figure, *_sentences(tests), left_out, cut(drawn, len(tests.models), "models"))
     return Plot(figure, "critical differences of mean ranks")
@@ -653,7 +653,7 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
     axes.set_xticks(range(len(tasks)), labels, rotation=turned, fontsize=8 if few else 6, **side)
     axes.tick_params(axis="x", length=0)
     if few and len(models) <= HEATMAP_MAX_MODELS:
-        _write(axes, data, models, tasks, share)
+        _write(axes, data=data, models=models, tasks=tasks, share=share)
     axes.spines[:].set_visible(False)
     note(
         figure,
@@ -930,7 +930,7 @@ def plot(
         valued = sorted(set(plot_kinds()) - WITHOUT_VALUE)
         raise DefinitionError(f"{kind} takes no value; only {', '.join(valued)} do.")
     with settings():
-        data = PlotData(runs, tasks, missing, group, pool)
+        data = PlotData(runs=runs, tasks=tasks, missing=missing, group=group, pool=pool)
         draw_plot: DrawPlot = KINDS.get(kind) or registry.plots.get(kind)
         drawn = draw_plot(data, PlotOptions(top, value))
         if data.title:

@@ -111,7 +111,11 @@ def _results(runs: Runs) -> dict[str, list[_Result]]:
         order = sorted(by_metric, key=lambda name: (name != gathered.metrics.get(task), name))
         scores = [_score(gathered, name, by_metric[name], ratios[task]) for name in order]
         kind = str(gathered.kinds.get(task) or "")
-        results.setdefault(model, []).append(_Result(task, kind, facts, settings, ended, scores))
+        results.setdefault(model, []).append(
+            _Result(
+                task=task, kind=kind, facts=facts, settings=settings, ended=ended, scores=scores
+            )
+        )
     if not results:
         raise DataError("the runs have no score to export.")
     return {
@@ -130,7 +134,15 @@ def _score(gathered: Gathered, metric: str, values: np.ndarray, ratio: float) ->
         higher = gathered.higher(metric)
     except KaratError:
         higher = True
-    return _Score(metric, higher, float(mean[0]), float(low), float(high), spread, len(values))
+    return _Score(
+        metric=metric,
+        higher=higher,
+        mean=float(mean[0]),
+        low=float(low),
+        high=float(high),
+        spread=spread,
+        folds=len(values),
+    )
 
 
 def _origin(gathered: Gathered, model: str, task: str) -> tuple[Any, Any, str]:

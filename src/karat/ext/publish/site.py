@@ -188,7 +188,14 @@ class _Site:
             ("tasks", f"{len(self.tasks):,}"),
             ("runs", f"{len(self.bundle['runs']):,}"),
         ]
-        return _Page(self.bundle["title"], facts, sections, "", "index.html", "index.json")
+        return _Page(
+            title=self.bundle["title"],
+            facts=facts,
+            sections=sections,
+            up="",
+            current="index.html",
+            json="index.json",
+        )
 
     def _task_list(self) -> str:
         names = [Cell(plain(t["name"]), link=self._task_link(i)) for i, t in enumerate(self.tasks)]
@@ -206,7 +213,7 @@ class _Site:
             text_column("best", scores),
             Column("best model", winners, right=False),
         ]
-        return to_html(Table([], Column("task", names, right=False), columns, [], "", []), True)
+        return _as_html(Column("task", names, right=False), columns)
 
     def _metric(self, t: int, position: int = 0) -> str:
         task = self.tasks[t]
@@ -253,7 +260,9 @@ class _Site:
             ("Runs", _pairs_table([r for r in self.bundle["runs"] if r.get("model") == m], RUN)),
         ]
         json = f"{self.model_files[m]}.json"
-        return _Page(model["name"], facts, sections, "../", "", json)
+        return _Page(
+            title=model["name"], facts=facts, sections=sections, up="../", current="", json=json
+        )
 
     def _ranks_of(self, m: int) -> list[tuple[str, str]]:
         """Return the rank of a model among the ranked models of each of its groups."""
@@ -301,7 +310,7 @@ class _Site:
             text_column("best", gaps),
             Column("best model", best, right=False),
         ]
-        return to_html(Table([], Column("task", names, right=False), columns, [], "", []), True)
+        return _as_html(Column("task", names, right=False), columns)
 
     def _model_data(self, m: int) -> dict[str, Any]:
         tasks = [self._scores(t, m) | {"task": task["name"]} for t, task in enumerate(self.tasks)]
@@ -340,7 +349,14 @@ class _Site:
             ("Checks", self._findings("task", t)),
         ]
         json = f"{self.task_files[t]}.json"
-        return _Page(task["name"], [f for f in facts if f[1]], sections, "../", "", json)
+        return _Page(
+            title=task["name"],
+            facts=[f for f in facts if f[1]],
+            sections=sections,
+            up="../",
+            current="",
+            json=json,
+        )
 
     def _scores_of_task(self, t: int) -> str:
         ranked = self._order(t)
@@ -368,7 +384,7 @@ class _Site:
                 spreads = (self.bundle["spread"][t][m] for m in models)
                 texts = ("" if spread is None else f"± {rounded(spread)}" for spread in spreads)
                 columns.append(text_column("over folds", texts))
-        return to_html(Table([], Column("model", names, right=False), columns, [], "", []), True)
+        return _as_html(Column("model", names, right=False), columns)
 
     def _task_data(self, t: int) -> dict[str, Any]:
         models = [
@@ -435,7 +451,13 @@ def _pairs_table(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
     first, *columns = (
         text_column(key, (plain(_shown(row.get(key))) for row in rows), right=False) for key in used
     )
-    return to_html(Table([], first, columns, [], "", []), classes=True)
+    return _as_html(first, columns)
+
+
+def _as_html(first: Column, columns: list[Column]) -> str:
+    """Return a table without groups of rows, caption and notes."""
+    table = Table(groups=[], model=first, columns=columns, starts=[], caption="", notes=[])
+    return to_html(table, classes=True)
 
 
 def _shown(value: object) -> str:

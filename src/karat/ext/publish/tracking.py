@@ -120,11 +120,11 @@ def tracked(run: Run, page: Path) -> Tracked:
     tags |= {"command": command if isinstance(command, str) else " ".join(command)}
     inside = [run.folder / name for name in ("run.json", "scores/scores.csv")]
     return Tracked(
-        run.folder.resolve().name,
-        _with_keys((name, str(value)[:LENGTH]) for name, value in params.items()),
-        _with_keys(_metrics(run)),
-        _with_keys((name, value[:LENGTH]) for name, value in tags.items() if value),
-        [page, *(path for path in inside if path.is_file())],
+        name=run.folder.resolve().name,
+        params=_with_keys((name, str(value)[:LENGTH]) for name, value in params.items()),
+        metrics=_with_keys(_metrics(run)),
+        tags=_with_keys((name, value[:LENGTH]) for name, value in tags.items() if value),
+        files=[page, *(path for path in inside if path.is_file())],
     )
 
 

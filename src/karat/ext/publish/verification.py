@@ -43,11 +43,12 @@ from karat.models.model import Model
 from karat.output.result import Result
 from karat.output.table import Table
 from karat.results.compact import read_compact
+from karat.results.item_tables import item_keys
 from karat.results.load import as_runs
 from karat.results.rescore import read_predictions_checked, rescore, view_of
 from karat.results.run import Run
 from karat.results.selection import find_run
-from karat.results.tables import SCORE_COLUMNS, item_keys, scores_table
+from karat.results.tables import SCORE_COLUMNS, scores_table
 
 if TYPE_CHECKING:
     from karat.results.run import Runs
@@ -194,7 +195,7 @@ def verify(
     against: Runs = (),
     jobs: int = 3,
     seed: int | None = None,
-    model: object = None,
+    model: object | None = None,
     suite: str | Suite | None = None,
     define: Sequence[str | Path] | str | Path = (),
     data: str | Path | None = None,
@@ -241,7 +242,13 @@ def verify(
     own_folder, several = verified.folder.resolve(), as_runs(against) if against else []
     others = [other for other in several if other.folder.resolve() != own_folder]
     return _Work(
-        verified, others, jobs, seed, _Reference(verified, model, suite, Catalog(define), data)
+        run=verified,
+        others=others,
+        jobs=jobs,
+        seed=seed,
+        reference=_Reference(
+            run=verified, model=model, suite=suite, catalog=Catalog(define), data=data
+        ),
     ).result()
 
 
@@ -250,7 +257,9 @@ def _damaged_plan(run: Run, message: str, seed: int) -> Verification:
     rows = [("schema", "refused", "")]
     rows += [(name, "skipped", "damaged plan") for name in CHECKS if name != "schema"]
     table = pd.DataFrame(rows, columns=COLUMNS)
-    return Verification(run, table, (Reason("schema", message),), (), seed)
+    return Verification(
+        run=run, checks=table, reasons=(Reason("schema", message),), notes=(), seed=seed
+    )
 
 
 class _Reference:
@@ -456,7 +465,13 @@ class _Work:
             for name in CHECKS
         ]
         table = pd.DataFrame(rows, columns=COLUMNS)
-        return Verification(self.run, table, tuple(self.reasons), tuple(self.notes), self.seed)
+        return Verification(
+            run=self.run,
+            checks=table,
+            reasons=tuple(self.reasons),
+            notes=tuple(self.notes),
+            seed=self.seed,
+        )
 
     def _refuse(self, check: str, message: str, task: str = "", fold: int | None = None) -> None:
         self.reasons.append(Reason(check, message, task, fold))

@@ -92,12 +92,12 @@ def corpus_dataset(
     keys = f"{QUERY} " + pairs["query"].astype(object)
     graded = not (pairs["relevance"] == 1).all()
     return Dataset(
-        name,
-        pd.concat([query_texts, items]),
-        pd.DataFrame({QUERY: keys.to_numpy()}),
-        pairs["document"].to_numpy(dtype=object),
-        "items",
-        "text",
+        name=name,
+        items=pd.concat([query_texts, items]),
+        questions=pd.DataFrame({QUERY: keys.to_numpy()}),
+        target=pairs["document"].to_numpy(dtype=object),
+        kind="items",
+        modality="text",
         group=keys.to_numpy(dtype=object),
         about={**(facts or {}), **_found(texts, query_texts, pairs)},
         roles=(QUERY,),
@@ -250,7 +250,15 @@ def read_corpus(files: Files, spec: DataSpec) -> Dataset:
         documents = documents.drop(columns="title", errors="ignore")
     words = spec.integer("passages", 0, 0) or None
     overlap = spec.integer("overlap", 0, 0)
-    return corpus_dataset(documents, queries, judgments, spec.name, spec.about, words, overlap)
+    return corpus_dataset(
+        documents,
+        queries=queries,
+        judgments=judgments,
+        name=spec.name,
+        facts=spec.about,
+        passages=words,
+        overlap=overlap,
+    )
 
 
 def _read_beir(folder: Path, spec: DataSpec) -> Tables:

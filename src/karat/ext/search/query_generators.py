@@ -74,7 +74,16 @@ def searched(
     truth = items.index.to_numpy()[np.concatenate(answers)]
     modality = "table" if isinstance(items, pd.DataFrame) else "text"
     facts = data.about
-    return Dataset(data.name, items, questions, truth, "items", modality, repeated, about=facts)
+    return Dataset(
+        name=data.name,
+        items=items,
+        questions=questions,
+        target=truth,
+        kind="items",
+        modality=modality,
+        group=repeated,
+        about=facts,
+    )
 
 
 @query_generator("partial-rows")

@@ -34,7 +34,8 @@ from karat.errors import FAILURES, DataError, KaratError
 from karat.ext.serve.server import ApiError, ServerLimits
 from karat.results.load import FrozenRun, status_row
 from karat.results.run import is_job_file, read_job_file
-from karat.results.tables import check_record, scores_table
+from karat.results.stored_facts import check_record
+from karat.results.tables import scores_table
 
 #: seconds between two scans of the folder
 SCAN_INTERVAL = 0.5
@@ -377,7 +378,13 @@ class FolderWatcher:
         self._stamps = stamps
         versions = repr([[(name, run.version) for name, run in runs.items()], left_out])
         version, state = (_text_hash(text) for text in (versions, versions + repr(active)))
-        return Snapshot(runs, left_out, version, count_job_states(runs), state)
+        return Snapshot(
+            runs=runs,
+            left_out=left_out,
+            version=version,
+            progress=count_job_states(runs),
+            state=state,
+        )
 
     def _load(self, folder: Path, same: bool) -> ServedRun:
         run = self._snapshot.runs.get(folder.name)

@@ -225,7 +225,7 @@ def unpack_run(draft: Path, scratch: Path, files: int, limit: int) -> str:
     """
     try:
         _check_archive(draft, limit, files)
-        unpack(draft, scratch, RUN_FILE_SUFFIXES, files, limit)
+        unpack(draft, target=scratch, suffixes=RUN_FILE_SUFFIXES, most=files, limit=limit)
         run_folder = _find_run(scratch)
         _check_run(ServedRun(run_folder, scratch.resolve()))
         shutil.rmtree(run_folder / "scores", ignore_errors=True)  # computed from the records

@@ -11,6 +11,7 @@ import pandas as pd
 from karat.errors import Declined
 from karat.models.model import (
     FittedEncoder,
+    Target,
     target_kind,
 )
 from karat.models.tables.ordinal_table import ordinal_words
@@ -33,7 +34,7 @@ class ForestLeaves(FittedInTransform):
     kind: str | None = None
     random_state: int | None = None
 
-    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: pd.DataFrame, y: Target = None) -> np.ndarray:
         """Fit and transform."""
         from sklearn.ensemble import RandomTreesEmbedding
         from sklearn.preprocessing import OneHotEncoder
@@ -73,7 +74,7 @@ class ForestScores(FittedEncoder):
     kind: str | None = None
     random_state: int | None = None
 
-    def fit(self, items: pd.DataFrame, y: Any = None) -> ForestScores:
+    def fit(self, items: pd.DataFrame, y: Target = None) -> ForestScores:
         """Fit the forest."""
         if y is None:
             raise Declined("it needs the target, which is hidden here")

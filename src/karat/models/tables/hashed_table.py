@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ import pandas as pd
 from karat.models.model import (
     FittedEncoder,
     StatelessEncoder,
+    Target,
 )
 from karat.models.tables.typed_columns import ColumnEncoder, TypedColumns
 
@@ -21,7 +21,7 @@ class HashedTable(ColumnEncoder):
 
     dimensions: int = 128
 
-    def _columns(self, y: Any) -> TypedColumns:
+    def _columns(self, y: Target) -> TypedColumns:
         return TypedColumns(HashedWords(self.dimensions))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ import pandas as pd
 from karat.models.model import (
     FittedEncoder,
     StatelessEncoder,
+    Target,
 )
 from karat.models.tables.typed_columns import ColumnEncoder, TypedColumns, scaled
 
@@ -82,5 +82,5 @@ class MinHashTable(ColumnEncoder):
 
     dimensions: int = 30
 
-    def _columns(self, y: Any) -> TypedColumns:
+    def _columns(self, y: Target) -> TypedColumns:
         return TypedColumns(scaled(MinHashes(self.dimensions)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from karat.models.model import Target
 from karat.models.tables.one_hot_table import table_to_numbers
 from karat.models.tables.typed_columns import FittedInTransform
 
@@ -29,7 +29,7 @@ class OneHotPca(FittedInTransform):
     dimensions: int = 32
     min_frequency: float | int | None = 0.005
 
-    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: pd.DataFrame, y: Target = None) -> np.ndarray:
         """Fit and transform."""
         self.columns_ = table_to_numbers(self.min_frequency)
         table = self.columns_.fit_transform(items)

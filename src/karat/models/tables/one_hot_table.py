@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ import pandas as pd
 from karat.errors import DefinitionError
 from karat.models.model import (
     FittedEncoder,
+    Target,
 )
 from karat.models.tables.typed_columns import ColumnEncoder, TypedColumns
 
@@ -33,7 +33,7 @@ class OneHotWords(FittedEncoder):
     min_frequency: float | int | None = None
     missing_category: str = "level"
 
-    def fit(self, words: pd.DataFrame, y: Any = None) -> OneHotWords:
+    def fit(self, words: pd.DataFrame, y: Target = None) -> OneHotWords:
         """Learn the levels of every column."""
         self.frequent_ = {}
         if self.missing_category == "most_frequent":
@@ -107,5 +107,5 @@ class OneHotTable(ColumnEncoder):
     min_frequency: float | int | None = 0.005
     missing_category: str = "level"
 
-    def _columns(self, y: Any) -> TypedColumns:
+    def _columns(self, y: Target) -> TypedColumns:
         return table_to_numbers(self.min_frequency, self.missing_category)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from karat.models.model import Target
 from karat.models.tables.typed_columns import ColumnEncoder, TypedColumns, scaled
 
 
@@ -17,5 +18,5 @@ def ordinal_words() -> Any:
 class OrdinalTable(ColumnEncoder):
     """Number the words of each column in alphabetical order, −1 for an unseen one, and scale."""
 
-    def _columns(self, y: Any) -> TypedColumns:
+    def _columns(self, y: Target) -> TypedColumns:
         return TypedColumns(ordinal_words())

@@ -12,7 +12,9 @@ from karat.core.embeddings import declared_prompts, uses_roles
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import (
     FittedEncoder,
+    Items,
     Model,
+    Target,
 )
 
 
@@ -35,7 +37,7 @@ class RowSentences(FittedEncoder):
     encoder: Any = "karat.models.text_encoders:UniversalSentenceEncoder"
     options: dict[str, Any] | None = None
 
-    def fit(self, items: pd.DataFrame, y: Any = None) -> RowSentences:
+    def fit(self, items: pd.DataFrame, y: Target = None) -> RowSentences:
         """Fit the sentence encoder on the rows' sentences, unless it is pretrained."""
         from sklearn.base import clone
 
@@ -70,7 +72,7 @@ class RowSentences(FittedEncoder):
         """Return the sentence encoder's prompt of a role."""
         return str(self._model().prototype.prompt_for(role))
 
-    def sentences(self, items: Any) -> pd.Series:
+    def sentences(self, items: Items) -> pd.Series:
         """Return the sentence of each item."""
         return pd.Series(rows_as_sentences(items), index=items.index, dtype=object)
 

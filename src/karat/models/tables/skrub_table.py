@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from karat.models.model import (
+    Target,
     import_extra,
 )
 from karat.models.tables.typed_columns import FittedInTransform
@@ -23,7 +23,7 @@ class SkrubTable(FittedInTransform):
     cardinality_threshold: int = 40
     random_state: int | None = None
 
-    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: pd.DataFrame, y: Target = None) -> np.ndarray:
         """Fit and transform."""
         skrub = import_extra("skrub", "tables")
         self.vectorizer_ = skrub.TableVectorizer(

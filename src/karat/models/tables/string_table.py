@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from karat.models.model import (
+    Target,
     import_extra,
 )
 from karat.models.tables.typed_columns import ColumnEncoder, FittedInTransform, TypedColumns
@@ -24,7 +24,7 @@ class StringTable(ColumnEncoder):
     dimensions: int = 30
     random_state: int | None = None
 
-    def _columns(self, y: Any) -> TypedColumns:
+    def _columns(self, y: Target) -> TypedColumns:
         return TypedColumns(StringColumns(self.dimensions, self.random_state or 0))
 
 
@@ -35,7 +35,7 @@ class StringColumns(FittedInTransform):
     dimensions: int = 30
     random_state: int = 0
 
-    def fit_transform(self, texts: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, texts: pd.DataFrame, y: Target = None) -> np.ndarray:
         """Fit and transform."""
         skrub = import_extra("skrub", "tables")
         self.encoders_ = []

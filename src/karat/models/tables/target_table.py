@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from karat.models.model import (
+    Target,
     target_kind,
 )
 from karat.models.tables.ordinal_table import ordinal_words
@@ -30,7 +31,7 @@ class TargetTable(ColumnEncoder):
     kind: str | None = None
     random_state: int | None = None
 
-    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: pd.DataFrame, y: Target = None) -> np.ndarray:
         """Fit, and encode each row without its own target."""
         if y is not None and target_kind(y, self.kind) == "classification":
             y = np.unique(y, return_inverse=True)[1]
@@ -39,7 +40,7 @@ class TargetTable(ColumnEncoder):
             warnings.filterwarnings("ignore", message="The least populated class")
             return super().fit_transform(items, y)
 
-    def _columns(self, y: Any) -> TypedColumns:
+    def _columns(self, y: Target) -> TypedColumns:
         encoder = None if y is None else self._encoder(np.asarray(y))
         return TypedColumns(ordinal_words() if encoder is None else scaled(encoder))
 

@@ -11,7 +11,9 @@ import pandas as pd
 
 from karat.models.model import (
     FittedEncoder,
+    Target,
 )
+from karat.models.tables.median_imputer import MedianImputer
 
 #: numbers are clipped to this, so that sums of squares are finite
 LARGEST = 1e100
@@ -47,7 +49,7 @@ def date_columns(table: pd.DataFrame) -> list[Any]:
 class FittedInTransform(FittedEncoder):
     """Base of encoders whose ``fit`` is part of ``fit_transform``."""
 
-    def fit(self, items: pd.DataFrame, y: Any = None) -> Any:
+    def fit(self, items: pd.DataFrame, y: Target = None) -> Any:
         """Fit the encoder."""
         self.fit_transform(items, y)
         return self
@@ -67,7 +69,7 @@ class TypedColumns(FittedInTransform):
     words: Any
     numbers: Any = None
 
-    def fit_transform(self, table: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, table: pd.DataFrame, y: Target = None) -> np.ndarray:
         """Fit and transform; words may be encoded out of fold."""
         from sklearn.base import clone
 
@@ -98,11 +100,11 @@ class ColumnEncoder(FittedInTransform):
 
     takes = ("table",)
 
-    def _columns(self, y: Any) -> TypedColumns:
+    def _columns(self, y: Target) -> TypedColumns:
         """Return the transformer; ``y`` is None if the target is hidden."""
         raise NotImplementedError
 
-    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: pd.DataFrame, y: Target = None) -> np.ndarray:
         """Fit and transform."""
         self.columns_ = self._columns(y)
         return np.asarray(self.columns_.fit_transform(items, y), dtype=np.float64)
@@ -112,7 +114,7 @@ class ColumnEncoder(FittedInTransform):
         return np.asarray(self.columns_.transform(items), dtype=np.float64)
 
 
-def scaled(transformer: Any) -> Any:
+def scaled(transformer: object) -> Any:
     """Return a transformer followed by scaling."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -122,9 +124,7 @@ def scaled(transformer: Any) -> Any:
 
 def scaled_numbers() -> Any:
     """Return a transformer that imputes the median and scales."""
-    from sklearn.impute import SimpleImputer
-
-    return scaled(SimpleImputer(strategy="median", keep_empty_features=True))
+    return scaled(MedianImputer())
 
 
 def _floats(table: pd.DataFrame) -> np.ndarray:

@@ -7,7 +7,7 @@ import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 from karat.core.files import check_content
 from karat.errors import DataError
@@ -44,7 +44,7 @@ def read_decompressed(path: Path) -> Iterator[bytes]:
         yield piece
 
 
-def _pieces(file: Any) -> Iterator[bytes]:
+def _pieces(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
     while piece := file.read(BLOCK):
         yield piece if piece.endswith(b"\n") else piece + file.readline(LINE)
 

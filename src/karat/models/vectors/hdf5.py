@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,6 +18,9 @@ from karat.core.files import check_content
 from karat.errors import DataError
 from karat.models.model import import_extra
 from karat.models.vectors.vector_names import NamedVectors, strip_angle_brackets
+
+if TYPE_CHECKING:
+    import h5py
 
 GROUP = "Vectors"
 #: types of the messages of an object header: none, where the data is, time of the last change
@@ -69,19 +72,19 @@ def read_hdf5_rows(path: Path, names: Iterable[str]) -> np.ndarray:
 
 
 class _Link(NamedTuple):
-    """A link of a group: its name, and the place of its object in the file if it is a hard link."""
+    """A link of a group: its name, and the address of its object if it is a hard link."""
 
     key: str
     hard: bool
-    place: int
+    address: int
 
     @classmethod
-    def of(cls, key: bytes, info: Any) -> _Link:
+    def of(cls, key: bytes, info: h5py.h5l.LinkInfo) -> _Link:
         """Return a link from what h5py knows of it."""
         return cls(key.decode(), info.type == HARD_LINK, info.u)
 
 
-def _read_links(group: Any, links: list[_Link], path: Path) -> np.ndarray:
+def _read_links(group: h5py.Group, links: list[_Link], path: Path) -> np.ndarray:
     """Return the vectors of some links, which must have the size of the first one."""
     first = _row(group, links[0].key, path)
     check_content(path, 4 * len(links) * len(first))
@@ -92,11 +95,11 @@ def _read_links(group: Any, links: list[_Link], path: Path) -> np.ndarray:
     return vectors
 
 
-def _link(group: Any, key: str) -> _Link:
+def _link(group: h5py.Group, key: str) -> _Link:
     return _Link.of(key.encode(), group.id.links.get_info(key.encode()))
 
 
-def _links(group: Any) -> list[_Link]:
+def _links(group: h5py.Group) -> list[_Link]:
     """Return all links in the order in which h5py lists them."""
     from h5py import h5, h5p
 
@@ -110,7 +113,9 @@ def _links(group: Any) -> list[_Link]:
     return links
 
 
-def _read_like_first(group: Any, links: list[_Link], path: Path, vectors: np.ndarray) -> np.ndarray:
+def _read_like_first(
+    group: h5py.Group, links: list[_Link], path: Path, vectors: np.ndarray
+) -> np.ndarray:
     """Fill the rows of datasets that are stored like the first one; return which these are.
 
     HDF5 takes 60 microseconds to open a dataset. A dataset whose object header has the same bytes
@@ -123,10 +128,10 @@ def _read_like_first(group: Any, links: list[_Link], path: Path, vectors: np.nda
     if begin is None or size != first.size * first.dtype.itemsize or not hard:
         return done
     data = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
-    if any(link.place >= len(data) for link in links):  # h5py says which
+    if any(link.address >= len(data) for link in links):  # h5py says which
         return done
     values = sliding_window_view(data, size)
-    places = np.array([link.place for link in links], dtype=np.int64)
+    places = np.array([link.address for link in links], dtype=np.int64)
     for start in range(0, len(links), HEADERS):
         part = slice(start, start + HEADERS)
         begins = _data_addresses(data, np.append(places[0], places[part]))
@@ -183,7 +188,7 @@ def _group(path: Path) -> Iterator[Any]:
         raise DataError(f"cannot read {path}: {error}.") from error
 
 
-def _own(group: Any, key: str, path: Path) -> Any:
+def _own(group: h5py.Group, key: str, path: Path) -> Any:
     """Return an object stored in this file, or None; data in another file is an error."""
     import h5py
 
@@ -218,7 +223,7 @@ def name_from_base32(key: str, path: Path) -> str:
         ) from error
 
 
-def _row(group: Any, key: str, path: Path, width: int = 0) -> np.ndarray:
+def _row(group: h5py.Group, key: str, path: Path, width: int = 0) -> np.ndarray:
     what = f'{path}: the vector of "{name_from_base32(key, path)}"'
     dataset = _own(group, key, path)
     shape = getattr(dataset, "shape", None)

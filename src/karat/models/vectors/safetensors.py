@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import mmap
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def _check_tensors(header: dict[str, Any], size: int, path: Path) -> None:
             raise DataError(f'{path}: the tensors "{name}" and "{other}" overlap.')
 
 
-def _tensor(data: Any, begin: int, tensor: dict[str, Any], what: str) -> np.ndarray:
+def _tensor(data: bytes | mmap.mmap, begin: int, tensor: dict[str, Any], what: str) -> np.ndarray:
     if tensor["dtype"] not in (*SAFETENSORS_TYPES, "BF16"):
         raise DataError(
             f"{what} must be one of {', '.join(SAFETENSORS_TYPES)}, BF16, got {tensor['dtype']}."

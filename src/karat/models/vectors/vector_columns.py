@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from karat.core.files import check_parquet, read_feather
 from karat.errors import DataError
 from karat.models.model import import_extra
 from karat.models.vectors.vector_names import NamedVectors, strip_angle_brackets
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def read_vector_columns(path: Path) -> NamedVectors:
@@ -47,12 +50,12 @@ def _table(path: Path) -> Any:
         raise DataError(f"cannot read {path}: {error}.") from error
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pyarrow.DataType) -> bool:
     name = str(getattr(kind, "value_type", kind) if "dictionary" in str(kind) else kind)
     return name in ("string", "large_string", "string_view")
 
 
-def _number_columns(table: Any, path: Path) -> np.ndarray:
+def _number_columns(table: pyarrow.Table, path: Path) -> np.ndarray:
     vectors = np.empty(table.shape, dtype=np.float32)
     for i, name in enumerate(table.column_names):
         if np.dtype(table.schema.field(name).type.to_pandas_dtype()).kind not in "fiu":
@@ -61,7 +64,7 @@ def _number_columns(table: Any, path: Path) -> np.ndarray:
     return vectors
 
 
-def _list_column(table: Any, path: Path) -> np.ndarray | None:
+def _list_column(table: pyarrow.Table, path: Path) -> np.ndarray | None:
     """Return the vectors of a list column, or None for another type."""
     column = table.column(0).combine_chunks()
     if "list" not in str(column.type):

@@ -7,6 +7,7 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -184,7 +185,7 @@ class TextVectors:
 
 
 def _read_compiled(
-    rows: TextVectors, block: bytes, numbers: tuple[int, int], compiled: Any
+    rows: TextVectors, block: bytes, numbers: tuple[int, int], compiled: ModuleType
 ) -> None:
     """Add a block; ``numbers`` are the number of its first line and that of the header line."""
     data = np.frombuffer(block, dtype=np.uint8)

@@ -10,6 +10,7 @@ pyarrow, polars or pandas.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ ONE = np.uint64(1)
 ZEROTH_INDEX = np.uint64(ZEROTH)
 
 
-def _compiled(function: Any) -> Any:
+def _compiled(function: Callable[..., object]) -> Any:
     options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
     try:
         return njit(cache=True, **options)(function)

@@ -35,14 +35,23 @@
     const [row] = rows;
     const open = row.verdict === "open";
     const ends = open ? ` (${Karat.signed(row.low)} to ${Karat.signed(row.high)})` : "";
-    const fewer = row.tasks < tasks && row.verdict !== "worse";
-    const shares = fewer ? `, which shares ${Karat.count(row.tasks, "task")}` : "";
-    return model(row.model) + ends + shares;
+    const name = model(row.model) + ends;
+    if (row.verdict === "worse") return name;
+    if (row.verdict !== "not tested" && row.tested < row.tasks)
+      return `${name}, tested on ${row.tested} of ${Karat.count(row.tasks, "task")}`;
+    return row.tasks < tasks ? `${name}, which shares ${Karat.count(row.tasks, "task")}` : name;
+  }
+
+  /** Return the tasks that a mean difference is about. */
+  function testedText(row) {
+    const tasks = row.by_task.length;
+    const part = row.tested > 0 && row.tested < tasks ? `${row.tested} of ` : "";
+    return `${part}these ${Karat.count(tasks, "task")}`;
   }
 
   function pairHeadline({ reference, margin }, row) {
     const [a, b] = [model(reference), model(row.model)];
-    const over = `over these ${Karat.count(row.by_task.length, "task")}`;
+    const over = `over ${testedText(row)}`;
     const on = over.replace("over", "on");
     const mean = gainText(row);
     const text = {
@@ -53,7 +62,9 @@
       equal: `${a} and ${b} have equal scores ${on}`,
       "not tested": `${a} and ${b} are not tested ${on}`,
     }[row.verdict];
-    return row.verdict === "equal" ? `${text}.` : `${text}: ${differencesText(row.by_task)}.`;
+    const untested = ({ verdict }) => verdict === "not tested";
+    const byTask = row.verdict === "equal" ? row.by_task.filter(untested) : row.by_task;
+    return byTask.length ? `${text}: ${differencesText(byTask)}.` : `${text}.`;
   }
 
   /** Return whom the first model beats on these tasks, and against whom it is open. */

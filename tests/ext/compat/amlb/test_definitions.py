@@ -583,7 +583,7 @@ Loop: {extends: Loop, module: frameworks.DecisionTree}
 """,
     "test.yaml": """\
 - {name: __dummy, enabled: false, openml_task_id: 0, metric: [null, acc], ec2_instance_type: m5}
-- {name: __defaults__, folds: 2, cores: 2, max_runtime_seconds: 60}
+- {name: __defaults__, max_runtime_seconds: 90, cores: 2, folds: 2}
 - {name: kc2, openml_task_id: 3913, description: two}
 """,
     "mine.yaml": """\

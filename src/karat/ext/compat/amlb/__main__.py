@@ -43,16 +43,13 @@ HOME = Path("~/.config/automlbenchmark")
 
 def parser() -> argparse.ArgumentParser:
     """Return a parser of the arguments of ``runbenchmark.py``."""
-    made = argparse.ArgumentParser(
+    command_line = argparse.ArgumentParser(
         prog="python -m karat.compat.amlb",
         description="Run a framework on a benchmark under a constraint, as runbenchmark.py does.",
         epilog="Exit code: 0 success, 1 some jobs failed, 2 invalid arguments.",
     )
-    add = made.add_argument
-    add(
-        "framework",
-        help="A model or framework (case-insensitive); NAME:TAG is in frameworks_TAG.yaml.",
-    )
+    add = command_line.add_argument
+    add("framework", help="A model, in any case; NAME:TAG is in frameworks_TAG.yaml.")
     add("benchmark", nargs="?", default="test", help="A suite, a YAML file, openml/s/N, openml/t/N")
     add("constraint", nargs="?", default="test", help="A constraint: karat list constraints.")
     add("-m", "--mode", default="local", choices=["local", *ELSEWHERE], help="Must be local.")
@@ -75,84 +72,84 @@ def parser() -> argparse.ArgumentParser:
     add("--session", help=argparse.SUPPRESS)
     add("-X", "--extra", action="append", default=[], metavar="KEY=VALUE", help="Repeatable.")
     add("--define", action="append", default=[], type=Path, metavar="FILE", help="Repeatable.")
-    return made
+    return command_line
 
 
 def amlb(arguments: Sequence[str] | None = None) -> int:
     """Run a benchmark and return the exit code."""
-    given = parser().parse_args(arguments)
-    _check_supported(given)
-    _print_notes(given)
-    changes = _changes(given)
-    given.outdir = given.outdir or Path(_placed(given, changes, "output_dir") or "results")
-    folders = [each for each in (given.indir, given.userdir) if each is not None]
-    if (data := _placed(given, changes, "input_dir")) and given.indir is None:
+    options = parser().parse_args(arguments)
+    _check_supported(options)
+    _print_notes(options)
+    changes = _changes(options)
+    options.outdir = options.outdir or Path(_placed(options, changes, "output_dir") or "results")
+    folders = [folder for folder in (options.indir, options.userdir) if folder is not None]
+    if (data := _placed(options, changes, "input_dir")) and options.indir is None:
         folders += [Path(data)] if Path(data).is_dir() else []
-    with _data_folders(folders), shown_downloads(_level(given.logging) > 0):
-        return _run(given, changes)
+    with _data_folders(folders), shown_downloads(_level(options.logging) > 0):
+        return _run(options, changes)
 
 
-def _placed(given: argparse.Namespace, changes: Overrides, key: str) -> str | None:
+def _placed(options: argparse.Namespace, changes: Overrides, key: str) -> str | None:
     """Return a folder of their configuration with its placeholder filled."""
     folder = changes.folders.get(key)
-    user = given.userdir or HOME.expanduser()
+    user = options.userdir or HOME.expanduser()
     return None if folder is None else os.path.expanduser(folder.replace("{user}", str(user)))
 
 
-def _run(given: argparse.Namespace, changes: Overrides) -> int:
-    framework, tag = _split_tag(given.framework, changes.tags)
-    catalog, name = _catalog(given, tag)
+def _run(command: argparse.Namespace, changes: Overrides) -> int:
+    framework, tag = _split_tag(command.framework, changes.tags)
+    catalog, name = _catalog(command, tag)
     if sys.platform == "linux":
         # one worker loads only what its model uses
-        Template.copy_this_process(preload=given.parallel > 1)
+        Template.copy_this_process(preload=command.parallel > 1)
     if tag:
-        _check_tagged(given, catalog, framework, tag)
+        _check_tagged(command, catalog, framework, tag)
     model = _model(catalog, framework, changes)
-    suite = _suite(catalog, name, given.task)
+    suite = _suite(catalog, name, command.task)
     tasks = tuple(_changed(task, changes) for task in suite)
     suite = Suite(suite.name, tasks, suite.models)
     spelled = {task.name.lower(): task.name for task in suite}
     options = make_options(
         {
-            "workers": given.parallel,
-            "output": given.outdir,
-            "constraint": given.constraint,
-            "only": [spelled.get(task.lower(), task) for task in given.task],
-            "only_folds": given.fold or None,
-            "resume": given.resume,
-            "exit_on_error": given.exit_on_error,
+            "workers": command.parallel,
+            "output": command.outdir,
+            "constraint": command.constraint,
+            "only": [spelled.get(task.lower(), task) for task in command.task],
+            "only_folds": command.fold or None,
+            "resume": command.resume,
+            "exit_on_error": command.exit_on_error,
             **changes.run,
         }
     )
-    level = _level(given.logging)
+    level = _level(command.logging)
     plan = plan_suite([model], suite, catalog, options)
     runs = run_suite(plan, suite, options, choose_progress(level == 0, level == 2))
-    if given.keep_scores:
-        keep_scores(runs, given.outdir / "results.csv")
+    if command.keep_scores:
+        keep_scores(runs, command.outdir / "results.csv")
     code = show_runs(runs, None, quiet=level == 0)
-    return code | print_idle_models(runs, [given.framework])
+    return code | print_idle_models(runs, [command.framework])
 
 
-def _check_supported(given: argparse.Namespace) -> None:
+def _check_supported(options: argparse.Namespace) -> None:
+    installs, has_history = options.setup in ("force", "only"), options.jobhistory is not None
     checks = {
-        f"-m {given.mode}: jobs run on this machine. For several machines use karat run --engine "
-        f"dask.": given.mode != "local",
-        f"-s {given.setup}: Karat installs nothing; use pip. See karat list models.": given.setup
-        in ("force", "only"),
-        "--jobhistory: not supported; --resume reads the run folders in --outdir.": given.jobhistory
-        is not None,
-        "--openml-test-server: not supported.": given.openml_test_server,
-        "--session: not supported; set --outdir.": given.session is not None,
+        f"-m {options.mode}: jobs run on this machine. For several machines use karat run --engine "
+        f"dask.": options.mode != "local",
+        f"-s {options.setup}: Karat installs nothing; use pip. See karat list models.": installs,
+        "--jobhistory: not supported; --resume reads the run folders in --outdir.": has_history,
+        "--openml-test-server: not supported.": options.openml_test_server,
+        "--session: not supported; set --outdir.": options.session is not None,
     }
     mistakes = [message for message, wrong in checks.items() if wrong]
     if mistakes:
         raise DefinitionError(*mistakes)
 
 
-def _print_notes(given: argparse.Namespace) -> None:
+def _print_notes(options: argparse.Namespace) -> None:
     notes = {
-        "--openml-run-tag is ignored: nothing is sent to OpenML.": given.openml_run_tag is not None,
-        "--profiling: results.csv always has seconds, CPU seconds and memory.": given.profiling,
+        "--openml-run-tag is ignored: nothing is sent to OpenML.": options.openml_run_tag
+        is not None,
+        "--profiling: results.csv always has seconds, CPU seconds and memory.": options.profiling,
     }
     for text in (text for text, applies in notes.items() if applies):
         sys.stderr.write(f"note: {text}\n")
@@ -164,21 +161,21 @@ def _data_folders(folders: Sequence[Path]) -> Iterator[None]:
     for folder in folders:
         if not folder.is_dir():
             raise DefinitionError(f"folder not found: {folder}.")
-    known = os.environ.get("KARAT_DATA")
-    places = [*(str(folder.absolute()) for folder in folders), *([known] if known else [])]
+    before = os.environ.get("KARAT_DATA")
+    places = [*(str(folder.absolute()) for folder in folders), *([before] if before else [])]
     if places:
         os.environ["KARAT_DATA"] = os.pathsep.join(places)
     try:
         yield
     finally:
         os.environ.pop("KARAT_DATA", None)
-        if known is not None:
-            os.environ["KARAT_DATA"] = known
+        if before is not None:
+            os.environ["KARAT_DATA"] = before
 
 
-def _level(given: str) -> int:
+def _level(levels_text: str) -> int:
     """Return the verbosity: 0 errors only, 1 progress, 2 a line per job."""
-    pairs = [item.rpartition(":") for item in given.lower().split(",")]
+    pairs = [item.rpartition(":") for item in levels_text.lower().split(",")]
     levels = {logger or "console": level for logger, _, level in pairs}
     for level in levels.values():
         if level not in LEVELS:
@@ -195,11 +192,11 @@ def _boolean(text: str) -> bool:
     return words[text.lower()]
 
 
-def _changes(given: argparse.Namespace) -> Overrides:
+def _changes(options: argparse.Namespace) -> Overrides:
     """Return what the user's config.yaml, ``-X config=FILE`` and ``-X`` change, the last wins."""
-    files = [(given.userdir or HOME.expanduser()) / "config.yaml"]
-    own = [each for each in given.extra if each.startswith("config=")]
-    files += [Path(each.partition("=")[2]) for each in own]
+    files = [(options.userdir or HOME.expanduser()) / "config.yaml"]
+    config_arguments = [pair for pair in options.extra if pair.startswith("config=")]
+    files += [Path(pair.partition("=")[2]) for pair in config_arguments]
     merged: dict[str, Any] = {}
     for file in files:
         if file != files[0] and not file.is_file():
@@ -207,7 +204,7 @@ def _changes(given: argparse.Namespace) -> Overrides:
         for key, value in read_config(file).items():
             both = isinstance(value, dict) and isinstance(merged.get(key), dict)
             merged[key] = {**merged[key], **value} if both else value
-    extra = [each for each in given.extra if each not in own]
+    extra = [pair for pair in options.extra if pair not in config_arguments]
     changes = read_overrides(extra, merged, str(files[-1]))
     if changes.unused:
         sys.stderr.write(f"note: keys without effect: {', '.join(changes.unused)}.\n")
@@ -236,12 +233,12 @@ def _split_tag(framework: str, tags: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def _check_tagged(given: argparse.Namespace, catalog: Catalog, framework: str, tag: str) -> None:
+def _check_tagged(options: argparse.Namespace, catalog: Catalog, framework: str, tag: str) -> None:
     """Refuse a framework that only definitions without the tag have; note one of Karat."""
     definitions = catalog.definitions
     chosen = _spelled(framework, definitions.names("models", abstract=True))
     if chosen is None:
-        untagged = _catalog(given, "")[0].definitions
+        untagged = _catalog(options, "")[0].definitions
         chosen = _spelled(framework, untagged.names("models", abstract=True))
         if chosen is not None:
             untagged.chosen("models", chosen)  # why it was removed
@@ -251,8 +248,8 @@ def _check_tagged(given: argparse.Namespace, catalog: Catalog, framework: str, t
             )
     elif definitions.folder("models", chosen) in _folders_of_karat(chosen):
         sys.stderr.write(
-            f"note: {given.framework}: no frameworks_{tag}.yaml defines it; the installed version "
-            f"is run.\n"
+            f"note: {options.framework}: no frameworks_{tag}.yaml defines it; the installed "
+            f"version is run.\n"
         )
 
 
@@ -269,16 +266,16 @@ def _spelled(framework: str, names: Sequence[str]) -> str | None:
     return framework if framework in names else alike[0] if alike else None
 
 
-def _catalog(given: argparse.Namespace, tag: str) -> tuple[Catalog, str]:
+def _catalog(options: argparse.Namespace, tag: str) -> tuple[Catalog, str]:
     """Return the catalog with the user's definitions, and the name of the benchmark."""
-    pairs = [(file, tagged_file(file, tag)) for file in given.define]
+    pairs = [(file, tagged_file(file, tag)) for file in options.define]
     files = [tagged if tagged.is_file() else file for file, tagged in pairs]
-    name = given.benchmark
+    name = options.benchmark
     if Path(name).suffix in (".yaml", ".yml"):
         files.append(Path(name))
         name = Path(name).stem
-    folder = given.userdir or HOME.expanduser()
-    if given.userdir is not None or folder.is_dir():
+    folder = options.userdir or HOME.expanduser()
+    if options.userdir is not None or folder.is_dir():
         files += files_of(folder, name, tag)
     # the user's entries replace those that come with the command
     return Catalog([*built_in_files(name), *files]), name

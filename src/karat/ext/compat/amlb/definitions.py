@@ -54,15 +54,26 @@ RENAMED = {"folds": "max_folds"}
 CONSTRAINT_KEYS = (*LIMITS, "min_vol_size_mb", "description", *IGNORED)
 INSTALLING = ("version", "setup_args", "setup_cmd", "setup_script", "setup_env", "repo", "image")
 FRAMEWORK_KEYS = (
-    *("extends", "abstract", "removed", "module", "params", "description", "project", "refs"),
+    "extends",
+    "abstract",
+    "removed",
+    "module",
+    "params",
+    "description",
+    "project",
+    "refs",
     *INSTALLING,
 )
 #: the supported frameworks, in lower case, and the abstract model of each
 MODULES = {
     f"frameworks.{name.lower()}": f"frameworks.{name}"
     for name in (
-        *("constantpredictor", "DecisionTree", "RandomForest", "TunedRandomForest"),
-        *("flaml", "AutoGluon"),
+        "constantpredictor",
+        "DecisionTree",
+        "RandomForest",
+        "TunedRandomForest",
+        "flaml",
+        "AutoGluon",
     )
 }
 
@@ -74,6 +85,111 @@ WRAPPER_PARAMS = ("step_size", "memory_margin", "k_folds")
 NOT_ENABLED = ("false", "no", "off", "n", "f", "0")
 
 Made = tuple[str, str, Node]
+DEFAULTS = "__defaults__"
+TASK_KEYS = (
+    "name",
+    "enabled",
+    "description",
+    "openml_task_id",
+    "openml_dataset_id",
+    "dataset",
+    "id",
+    "metric",
+    *LIMITS,
+    "min_vol_size_mb",
+    "quantile_levels",
+    *IGNORED,
+)
+DATASET_KEYS = ("path", "train", "test", "target", "type", "features", "name")
+SERIES_KEYS = ("freq", "forecast_horizon_in_steps", "seasonality", "id_column", "timestamp_column")
+TYPES = ("binary", "multiclass", "classification", "regression")
+#: their default metrics; the first is the result
+USUAL = {
+    "binary": ["auc", "logloss", "acc", "balacc"],
+    "multiclass": ["logloss", "acc", "balacc"],
+    "regression": ["rmse", "r2", "mae"],
+}
+#: default number of folds of a single file
+FOLDS = 10
+#: keys of a configuration file that name definition files
+LOCATION_KEYS = (
+    "frameworks.definition_file",
+    "benchmarks.constraints_file",
+    "benchmarks.definition_dir",
+)
+#: keys of a task and Karat's names for them
+TASK_FIELDS = {"metric": "metrics", **{key: RENAMED.get(key, key) for key in LIMITS}}
+#: supported keys of AMLB's configuration and Karat's options for them
+RUN_KEYS = {
+    "seed": "seed",
+    "job_scheduler.parallel_jobs": "workers",
+    "job_scheduler.exit_on_job_failure": "exit_on_error",
+    "max_rows": "max_rows",
+    "inference_time_measurements.batch_sizes": "inference",
+}
+#: their batch sizes for inference times
+BATCHES = (1, 10, 100, 1000, 10000)
+TIMING = "inference_time_measurements.enabled"
+#: the default metrics of their configuration, by type
+METRIC_KEYS = {f"benchmarks.metrics.{kind}": kind for kind in USUAL}
+KNOWN = (*RUN_KEYS, TIMING, *METRIC_KEYS, *(f"t.{key}" for key in TASK_FIELDS), "f.PARAMETER")
+#: sections of their configuration of which some keys have an effect
+EFFECTIVE = (
+    "benchmarks",
+    "frameworks",
+    "inference_time_measurements",
+    "input_dir",
+    "job_scheduler",
+    "output_dir",
+    "seed",
+)
+#: sections of their configuration that have no effect
+UNUSED = (
+    "archive",
+    "aws",
+    "container",
+    "docker",
+    "docs",
+    "hidden",
+    "job_history",
+    "monitoring",
+    "openml",
+    "profiling",
+    "project_repository",
+    "results",
+    "root_dir",
+    "run_mode",
+    "script",
+    "setup",
+    "sid",
+    "singularity",
+    "test_mode",
+    "token_separator",
+    "user_dir",
+    "verbose",
+    "versions",
+)
+#: sections that no definition file has
+CONFIG_ONLY = ("project_repository", "aws", "job_scheduler", "input_dir", "output_dir")
+#: largest size of a configuration file, in bytes
+LARGEST_CONFIG = 1_000_000
+#: folders in their configuration, used by the command
+FOLDER_KEYS = ("input_dir", "output_dir")
+#: the tags of frameworks in their default configuration, and the key that replaces them
+TAGS = ("stable", "latest", "2020Q2", "2021Q3", "2023Q2")
+TAGS_KEY = "frameworks.tags"
+#: the benchmarks and constraints of this command
+BUILT_IN = Path(__file__).parent / "builtin"
+TABLES = (".csv", ".arff", ".parquet")
+ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
+KINDS = {
+    **dict.fromkeys(("binary", "multiclass", "classification"), "classification"),
+    "regression": "regression",
+}
+_PART = re.compile(r"(.*[_-])?(train|test)(?:[_-](\d+))?", re.IGNORECASE)
+_ID = re.compile(r"fold (\d+) (train|test) \d+")
+_PLACEHOLDER = re.compile(r"\{(input|output|user|root)\}/*")
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+://")
 
 
 @dataclass
@@ -369,24 +485,6 @@ def _artifacts(made: Translation, node: Node, path: tuple[Key, ...]) -> Node:
     return node.renewed(listed)
 
 
-DEFAULTS = "__defaults__"
-TASK_KEYS = (
-    *("name", "enabled", "description", "openml_task_id", "openml_dataset_id", "dataset", "id"),
-    *("metric", *LIMITS, "min_vol_size_mb", "quantile_levels", *IGNORED),
-)
-DATASET_KEYS = ("path", "train", "test", "target", "type", "features", "name")
-SERIES_KEYS = ("freq", "forecast_horizon_in_steps", "seasonality", "id_column", "timestamp_column")
-TYPES = ("binary", "multiclass", "classification", "regression")
-#: their default metrics; the first is the result
-USUAL = {
-    "binary": ["auc", "logloss", "acc", "balacc"],
-    "multiclass": ["logloss", "acc", "balacc"],
-    "regression": ["rmse", "r2", "mae"],
-}
-#: default number of folds of a single file
-FOLDS = 10
-
-
 def add_benchmark(made: Translation, root: Node, suite: str) -> None:
     """Add the tasks of a list as ``suite.name``, and the suite of the runnable ones."""
     defaults: dict[Key, Node] = {}
@@ -527,51 +625,6 @@ class _Task:
         self.entry["split"] = {"use": use, "folds": self._folds()}
 
 
-#: keys of a configuration file that name definition files
-LOCATION_KEYS = (
-    "frameworks.definition_file",
-    "benchmarks.constraints_file",
-    "benchmarks.definition_dir",
-)
-#: keys of a task and Karat's names for them
-TASK_FIELDS = {"metric": "metrics", **{key: RENAMED.get(key, key) for key in LIMITS}}
-#: supported keys of AMLB's configuration and Karat's options for them
-RUN_KEYS = {
-    "seed": "seed",
-    "job_scheduler.parallel_jobs": "workers",
-    "job_scheduler.exit_on_job_failure": "exit_on_error",
-    "max_rows": "max_rows",
-    "inference_time_measurements.batch_sizes": "inference",
-}
-#: their batch sizes for inference times
-BATCHES = (1, 10, 100, 1000, 10000)
-TIMING = "inference_time_measurements.enabled"
-#: the default metrics of their configuration, by type
-METRIC_KEYS = {f"benchmarks.metrics.{kind}": kind for kind in USUAL}
-KNOWN = (*RUN_KEYS, TIMING, *METRIC_KEYS, *(f"t.{key}" for key in TASK_FIELDS), "f.PARAMETER")
-#: sections of their configuration of which some keys have an effect
-EFFECTIVE = (
-    *("benchmarks", "frameworks", "inference_time_measurements", "input_dir", "job_scheduler"),
-    *("output_dir", "seed"),
-)
-#: sections of their configuration that have no effect
-UNUSED = (
-    *("archive", "aws", "container", "docker", "docs", "hidden", "job_history", "monitoring"),
-    *("openml", "profiling", "project_repository", "results", "root_dir", "run_mode", "script"),
-    *("setup", "sid", "singularity", "test_mode", "token_separator", "user_dir", "verbose"),
-    "versions",
-)
-#: sections that no definition file has
-CONFIG_ONLY = ("project_repository", "aws", "job_scheduler", "input_dir", "output_dir")
-#: largest size of a configuration file, in bytes
-LARGEST_CONFIG = 1_000_000
-#: folders in their configuration, used by the command
-FOLDER_KEYS = ("input_dir", "output_dir")
-#: the tags of frameworks in their default configuration, and the key that replaces them
-TAGS = ("stable", "latest", "2020Q2", "2021Q3", "2023Q2")
-TAGS_KEY = "frameworks.tags"
-
-
 @dataclass(frozen=True)
 class Overrides:
     """Overridden options of the run, fields of every task, and parameters of the framework.
@@ -684,10 +737,6 @@ def _seed(value: Any) -> int:
     return value
 
 
-#: the benchmarks and constraints of this command
-BUILT_IN = Path(__file__).parent / "builtin"
-
-
 def built_in_files(benchmark: str) -> list[Path]:
     """Return the definition files that come with the command, with that of the benchmark.
 
@@ -710,10 +759,9 @@ def files_of(folder: Path, benchmark: str, tag: str = "") -> list[Path]:
         raise DefinitionError(f"-u: folder not found: {folder}.")
     folder = folder.absolute()
     config = read_config(folder / "config.yaml")
-    frameworks = [folder / "frameworks.yaml"]
-    frameworks += _named(config, "frameworks", "definition_file", folder)
-    files = [tagged_file(file, tag) for file in frameworks]
-    files += [folder / "constraints.yaml"]
+    frameworks = _named(config, "frameworks", "definition_file", folder)
+    files = [tagged_file(folder / "frameworks.yaml", tag), folder / "constraints.yaml"]
+    files += [tagged_file(file, tag) for file in frameworks]
     files += _named(config, "benchmarks", "constraints_file", folder)
     folders = [folder / "benchmarks", *_named(config, "benchmarks", "definition_dir", folder)]
     files += [place / f"{benchmark}.yaml" for place in folders]
@@ -764,17 +812,6 @@ FORMAT = DefinitionFormat(shape_of, translate, USUAL)
 
 # -- file datasets ----------------------------------------------------------------------------
 
-
-TABLES = (".csv", ".arff", ".parquet")
-ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
-KINDS = {
-    **dict.fromkeys(("binary", "multiclass", "classification"), "classification"),
-    "regression": "regression",
-}
-_PART = re.compile(r"(.*[_-])?(train|test)(?:[_-](\d+))?", re.IGNORECASE)
-_ID = re.compile(r"fold (\d+) (train|test) \d+")
-_PLACEHOLDER = re.compile(r"\{(input|output|user|root)\}/*")
-_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+://")
 
 Form = str | Mapping[str, Any] | Sequence[str]
 

@@ -33,19 +33,29 @@ from karat.results.importing import (
 from karat.results.load import exported_runs
 from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import Run
-from karat.results.tables import (
-    AMLB_COLUMNS,
-    DECLINED,
-    ELIMINATED,
-    KARAT_COLUMNS,
-    expand_folds,
-)
+from karat.results.tables import AMLB_COLUMNS, DECLINED, ELIMINATED, KARAT_COLUMNS, expand_folds
 
 #: the columns of current files
 NEW = (
-    *("id", "task", "framework", "constraint", "fold", "type", "result", "metric", "mode"),
-    *("version", "params", "app_version", "utc", "duration", "training_duration"),
-    *("predict_duration", "models_count", "seed", "info"),
+    "id",
+    "task",
+    "framework",
+    "constraint",
+    "fold",
+    "type",
+    "result",
+    "metric",
+    "mode",
+    "version",
+    "params",
+    "app_version",
+    "utc",
+    "duration",
+    "training_duration",
+    "predict_duration",
+    "models_count",
+    "seed",
+    "info",
 )
 #: prefix of the columns of inference times
 TIMED = "infer_batch_size_df_"
@@ -199,9 +209,12 @@ def keep_scores(runs: Sequence[Run], file: Path) -> None:
     """
     tables = [run.folder / "scores" / "results.csv" for run in runs]
     with _lock(file.with_name(f".{file.name}.lock")):
-        known = [file] if file.is_file() else []
-        rows = [pd.read_csv(each, dtype=str, keep_default_na=False) for each in [*known, *tables]]
-        if known and not set(AMLB_COLUMNS) <= set(rows[0].columns):
+        kept_files = [file] if file.is_file() else []
+        rows = [
+            pd.read_csv(table_path, dtype=str, keep_default_na=False)
+            for table_path in [*kept_files, *tables]
+        ]
+        if kept_files and not set(AMLB_COLUMNS) <= set(rows[0].columns):
             lacks = next(name for name in AMLB_COLUMNS if name not in rows[0].columns)
             text = f"{file} has no column {lacks}: the rows are not added; rename the file."
             warnings.warn(text, KaratWarning, stacklevel=2)
@@ -210,8 +223,8 @@ def keep_scores(runs: Sequence[Run], file: Path) -> None:
         others = set(both.columns) - {*AMLB_COLUMNS, *KARAT_COLUMNS}
         timed = {name for name in others if name.startswith("inference_")}
         # a file of an earlier version has Karat's columns too
-        own = [name for name in KARAT_COLUMNS if name in both.columns]
-        order = [*AMLB_COLUMNS, *sorted(others - timed), *own, *sorted(timed)]
+        karat_columns = [name for name in KARAT_COLUMNS if name in both.columns]
+        order = [*AMLB_COLUMNS, *sorted(others - timed), *karat_columns, *sorted(timed)]
         both = both.reindex(columns=order, fill_value="")
         write_atomic(file, both.to_csv(index=False))
 
@@ -264,8 +277,10 @@ class _File:
         self.types = self._types()
         self.own = self._firsts()
         self.first: dict[str, str] = {}
-        asked = set(map(_plain, set(self.rows.texts("metric")))) - {""}
-        numbers = [name for name in others if name not in self.metrics and name not in asked]
+        named_metrics = set(map(_plain, set(self.rows.texts("metric")))) - {""}
+        numbers = [
+            name for name in others if name not in self.metrics and name not in named_metrics
+        ]
         log.skipped(sample.path, [n for n in numbers if not n.startswith("infer_batch_size")])
 
     def _last(self, table: ResultTable) -> ResultTable:
@@ -273,17 +288,17 @@ class _File:
         stated = zip(table.texts("status"), table.texts("info"), strict=True)
         ran = [s != "declined" and not info.startswith(DECLINED) for s, info in stated]
         if declined := ran.count(False):
-            table = table.take([place for place, each in enumerate(ran) if each])
+            table = table.take([row_number for row_number, has_run in enumerate(ran) if has_run])
         names = ("framework", "constraint", "task", "corruption", "severity", "draw")
-        found: dict[tuple[Any, ...], int] = {}
+        last_rows: dict[tuple[Any, ...], int] = {}
         folds = table.integers("fold", required=True)
-        for place, key in enumerate(zip(folds, *map(table.texts, names), strict=True)):
-            found.pop(key, None)
-            found[key] = place
-        if len(table) > len(found):
-            repeated = f"{len(table) - len(found)} of {len(table)} rows are duplicates"
+        for row_number, key in enumerate(zip(folds, *map(table.texts, names), strict=True)):
+            last_rows.pop(key, None)
+            last_rows[key] = row_number
+        if len(table) > len(last_rows):
+            repeated = f"{len(table) - len(last_rows)} of {len(table)} rows are duplicates"
             self.log.note(f"{self.sample.path.name}: {repeated}; the last one is used.")
-            table = table.take(list(found.values()))
+            table = table.take(list(last_rows.values()))
         if declined:
             self.log.note(f"{self.sample.path.name}: skipped {declined} declined jobs.")
         return table
@@ -306,11 +321,11 @@ class _File:
         plain = {text: _plain(text) for text in set(self.rows.texts("metric"))}
         scores = {name: self.rows.numbers(name) for name in self.metrics} if "" in plain else {}
         columns = (self.rows.texts("task"), self.rows.texts("metric"), self.rows.numbers("result"))
-        for place, (task, named, result) in enumerate(zip(*columns, strict=True)):
+        for row_number, (task, named, result) in enumerate(zip(*columns, strict=True)):
             if plain[named]:
                 firsts.setdefault(task, plain[named])
             elif result is not None:
-                equal = [name for name, column in scores.items() if column[place] == result]
+                equal = [name for name, column in scores.items() if column[row_number] == result]
                 counts.setdefault(task, Counter()).update(equal)
         rank = {name: -index for index, name in enumerate(FIRST)}
         for task, times in counts.items():
@@ -320,21 +335,21 @@ class _File:
 
     def runs(self, firsts: Mapping[str, str]) -> Iterator[ModelResults]:
         """Yield the runs; ``firsts`` holds the primary metrics of other files."""
-        own = {task: metric for task, metric in self.own.items() if metric != UNKNOWN}
-        self.first = {**firsts, **own}
+        known_metrics = {task: metric for task, metric in self.own.items() if metric != UNKNOWN}
+        self.first = {**firsts, **known_metrics}
         self.ways = {metric: direction(metric) for metric in self.first.values()}
         parts: dict[tuple[str, str], list[int]] = {}
         names = (self.rows.texts("framework"), self.rows.texts("constraint"))
-        for place, key in enumerate(zip(*names, strict=True)):
-            parts.setdefault(key, []).append(place)
+        for row_number, key in enumerate(zip(*names, strict=True)):
+            parts.setdefault(key, []).append(row_number)
         for (framework, constraint), places in parts.items():
             part = self.rows.take(places)
             model = self.log.model or framework
-            found = ModelResults("amlb", model, _suite(self.sample), [self.sample.path])
+            results = ModelResults("amlb", model, _suite(self.sample), [self.sample.path])
             constraint = constraint or _constraint(self.sample)
-            found.about = {"constraint": constraint, **self._common(part)}
-            self._add(found, part)
-            yield found
+            results.about = {"constraint": constraint, **self._common(part)}
+            self._add(results, part)
+            yield results
 
     def _common(self, part: ResultTable) -> dict[str, Any]:
         """Return the common fields of the rows of a run, and the time of the last row."""
@@ -353,15 +368,15 @@ class _File:
             "stamp": stamp if whole else None,
         }
 
-    def _add(self, found: ModelResults, part: ResultTable) -> None:
+    def _add(self, results: ModelResults, part: ResultTable) -> None:
         """Add the jobs of a run."""
-        self._add_tasks(found, part)
+        self._add_tasks(results, part)
         folds, repeats = part.integers("fold"), part.integers("repeat")
         jobs = [
-            found.job(task, fold or 0, repeat or 0)
+            results.job(task, fold or 0, repeat or 0)
             for task, fold, repeat in zip(part.texts("task"), folds, repeats, strict=True)
         ]
-        scores, views = self._scores(found, part), _views(part)
+        scores, views = self._scores(results, part), _views(part)
         outcomes = zip(jobs, scores, part.texts("status"), part.texts("info"), strict=True)
         for job, row, status, info in outcomes:
             if status == "failed" or not row:
@@ -373,17 +388,17 @@ class _File:
                 job.scores.setdefault(view, {}).update(row)
             job.facts |= facts
 
-    def _add_tasks(self, found: ModelResults, part: ResultTable) -> None:
+    def _add_tasks(self, results: ModelResults, part: ResultTable) -> None:
         columns = (part.texts("task"), part.texts("type"), part.texts("id"))
         for task, stated, dataset in zip(*columns, strict=True):
-            if task not in found.tasks:
+            if task not in results.tasks:
                 first = self.first.get(task, UNKNOWN)
                 kind = KINDS.get(stated, stated) or metric_kind(first)
                 facts = {"dataset": dataset or task, "metric": first, "kind": kind}
                 type_ = stated or (self.types.get(task) if kind == "classification" else None)
-                found.tasks[task] = {**facts, **_some(type=type_)}
+                results.tasks[task] = {**facts, **_some(type=type_)}
 
-    def _scores(self, found: ModelResults, part: ResultTable) -> list[dict[str, float]]:
+    def _scores(self, results: ModelResults, part: ResultTable) -> list[dict[str, float]]:
         """Return the scores of each row: its result, and the columns of metrics."""
         columns = (part.texts("task"), part.texts("metric"), part.numbers("result"))
         scores: list[dict[str, float]] = []
@@ -396,7 +411,7 @@ class _File:
             # current files negate lower-is-better results and name the metric neg_...
             is_known = self.ways[first] is not None
             if not is_known and (negated or "app_version" in self.sample.names):
-                found.higher[first] = not negated
+                results.higher[first] = not negated
             elif not is_known:
                 self.log.skipped(self.sample.path, [first])
                 scores.append({})
@@ -409,14 +424,14 @@ class _File:
     def _add_metric(self, scores: list[dict[str, float]], part: ResultTable, name: str) -> None:
         """Add the scores of a column."""
         results = part.numbers("result")
-        for place, (value, result) in enumerate(zip(part.numbers(name), results, strict=True)):
+        for row_number, (value, result) in enumerate(zip(part.numbers(name), results, strict=True)):
             if value is None or result is None:
                 continue
-            row = scores[place]
+            row = scores[row_number]
             if name in row and not math.isclose(value, row[name], rel_tol=NEAR):
                 self.log.note(
-                    f"{part.path.name}, line {part.lines[place]}: result is {result} but {name} is "
-                    f"{value}; using {name}."
+                    f"{part.path.name}, line {part.lines[row_number]}: result is {result} but "
+                    f"{name} is {value}; using {name}."
                 )
             row[name] = value
 
@@ -425,8 +440,8 @@ def _views(part: ResultTable) -> list[View]:
     """Return the view of each row; equal ones are one object."""
     columns = (part.texts("corruption"), part.numbers("severity"), part.integers("draw"))
     keys = list(zip(*columns, strict=True))
-    made = {key: View(key[0], key[1] or 0.0, key[2] or 0) for key in set(keys)}
-    return [made[key] for key in keys]
+    views = {key: View(key[0], key[1] or 0.0, key[2] or 0) for key in set(keys)}
+    return [views[key] for key in keys]
 
 
 def _suite(sample: Sample) -> str:
@@ -456,11 +471,11 @@ def _params(text: str) -> dict[str, Any]:
     """
     for parse in (json.loads, ast.literal_eval):
         try:
-            found = parse(text)
+            params = parse(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             continue
-        if isinstance(found, Mapping):
-            return {str(k): v if _is_plain(v) else repr(v) for k, v in found.items()}
+        if isinstance(params, Mapping):
+            return {str(k): v if _is_plain(v) else repr(v) for k, v in params.items()}
     return {"text": text}
 
 
@@ -505,5 +520,5 @@ def _first_given(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     return [b if a is None else a for a, b in zip(values, others, strict=True)]
 
 
-def _some(**given: Any) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value not in (None, "")}
+def _some(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, "")}

@@ -99,11 +99,11 @@ class UserFramework(Parameterized):
         folder = Path(self.scratch_.name) / str(self.calls_)
         folder.mkdir()
         self.calls_ += 1
-        made = self._run(table_for_automl(X), folder)
+        outcome = self._run(table_for_automl(X), folder)
         if self.calls_ == 1:  # later calls are for corrupted rows
-            self._remember(made.facts)
+            self._remember(outcome.facts)
             self.output_ = folder / "output"
-        return made.predictions, made.probabilities
+        return outcome.predictions, outcome.probabilities
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return a label or number per row."""
@@ -191,11 +191,11 @@ class UserFramework(Parameterized):
 
     def _variables(self, output: str) -> dict[str, str]:
         """Return the environment variables of the process."""
-        known = [GUEST, self.folder, os.environ.get("PYTHONPATH", "")]
+        import_folders = [GUEST, self.folder, os.environ.get("PYTHONPATH", "")]
         places = {"root_dir": str(GUEST), "user_dir": self.folder, "output_dir": output}
         return {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(str(each) for each in known if each),
+            "PYTHONPATH": os.pathsep.join(str(folder) for folder in import_folders if folder),
             CONFIG_VARIABLE: json.dumps(places),
         }
 
@@ -235,15 +235,17 @@ class UserFramework(Parameterized):
             )
         if self.kind == "regression":
             return Made(table["predictions"].astype(float).to_numpy(), None, facts)
-        labels = {str(each): each for each in self.classes_}
+        labels = {str(label): label for label in self.classes_}
         wrong = set(table["predictions"]) - set(labels)
         if wrong:
             raise ContractError(f'{self.module} predicted the unknown class "{min(wrong)}".')
-        predictions = np.array([labels[each] for each in table["predictions"]], dtype=object)
+        predictions = np.array([labels[text] for text in table["predictions"]], dtype=object)
         predictions = predictions.astype(self.classes_.dtype)
         shares = table.reindex(columns=list(labels), fill_value="0")
-        given = [name for name in labels if name in table]
-        return Made(predictions, shares.astype(float).to_numpy() if given else None, facts)
+        written_classes = [name for name in labels if name in table]
+        return Made(
+            predictions, shares.astype(float).to_numpy() if written_classes else None, facts
+        )
 
 
 def _free_megabytes() -> int:
@@ -268,9 +270,9 @@ def _outcome(file: Path, log: Path) -> dict[str, Any]:
     if "error" not in outcome:
         facts: dict[str, Any] = outcome["facts"]
         return facts
-    known = getattr(builtins, outcome["error"], None)
-    if isinstance(known, type) and issubclass(known, Exception):
-        raise _made(known, outcome["message"])
+    error_class = getattr(builtins, outcome["error"], None)
+    if isinstance(error_class, type) and issubclass(error_class, Exception):
+        raise _made(error_class, outcome["message"])
     raise FrameworkError(f"{outcome['error']}: {outcome['message']}")
 
 

@@ -46,6 +46,17 @@ DEFAULT_SIZE = 200
 MISSPELLED = {"initialize_vectors": "inizialize_vectors"}
 #: the columns of the scores of a task, without the run
 SCORE_COLUMNS = COMPARED[1:]
+#: task managers by name; installed packages add entry points of the group karat.geval_tasks
+task_managers = Registry("geval_task")
+#: the gold standard of each task whose format further files of the task have
+TEMPLATES = {
+    "Classification": "cities",
+    "Regression": "cities_rating",
+    "Clustering": "teams",
+    "EntityRelatedness": "kore",
+    "SemanticAnalogies": "capital_country",
+}
+GOLD_NAME = r"\w[\w@+-]*(\.[\w@+-]+)*"
 
 
 # -- formats and data -----------------------------------------------------------------------
@@ -368,18 +379,6 @@ def _analogy(given: Any) -> Any:
 
 
 # -- names ----------------------------------------------------------------------------------
-
-#: task managers by name; installed packages add entry points of the group karat.geval_tasks
-task_managers = Registry("geval_task")
-#: the gold standard of each task whose format further files of the task have
-TEMPLATES = {
-    "Classification": "cities",
-    "Regression": "cities_rating",
-    "Clustering": "teams",
-    "EntityRelatedness": "kore",
-    "SemanticAnalogies": "capital_country",
-}
-GOLD_NAME = r"\w[\w@+-]*(\.[\w@+-]+)*"
 
 
 @dataclass(frozen=True)

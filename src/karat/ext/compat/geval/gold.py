@@ -77,6 +77,92 @@ SPELLINGS = {
 #: parameters that an XML file has as numbers or booleans
 _TYPED = ("vector_size", "top_k", "parallel", "debugging_mode")
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off", "")
+#: length of a wrong value that is shown
+MOST_SHOWN = 60
+COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100, 1000)
+#: GEval's model and configuration, by the suffix of Karat's task names
+SETUPS = {
+    "Classification": {
+        "nb": ("NB", ""),
+        "knn3": ("KNN", "K=3"),
+        "tree": ("EntropyTree", ""),
+        **{f"svm-{cost}": ("SVM", f"C={cost}") for cost in COSTS},
+        "choice": ("NestedChoice", "NB,KNN,SVM"),
+    },
+    "Regression": {
+        "linear": ("LR", ""),
+        "knn3": ("KNN", "K=3"),
+        "model-tree": ("ModelTree", ""),
+        "choice": ("NestedChoice", "LR,Ridge,KNN"),
+    },
+    "Clustering": {
+        "kmeans": ("KMeans", "metric=euclidean, n_clusters={count}"),
+        "ward": ("Ward hierarchical clustering", "metric=euclidean, n_clusters={count}"),
+        "agglomerative": ("Agglomerative clustering", "metric=cosine, n_clusters={count}"),
+        "dbscan": ("DBSCAN", "metric=cosine"),
+    },
+    "DocumentSimilarity": {"": ("", "without_weights"), "weighted": ("", "with_weights")},
+    "EntityRelatedness": {"": ("", "")},
+    "SemanticAnalogies": {"": ("", "top_k=2")},
+}
+#: GEval's metrics by Karat's; ``{k}`` is the number in the configuration ``top_k=...``
+METRICS = {
+    "Classification": {"acc": "accuracy"},
+    "Regression": {"rmse": "root_mean_squared_error"},
+    "Clustering": {
+        "ari": "adjusted_rand_index",
+        "ami": "adjusted_mutual_info_score",
+        "homogeneity": "homogeneity_score",
+        "completeness": "completeness_score",
+        "v_measure": "v_measure_score",
+        "nmi": "normalized_mutual_info_score",
+        "clustering_accuracy": "clustering_accuracy",
+        "fowlkes_mallows": "fowlkes_mallows_score",
+    },
+    "DocumentSimilarity": {
+        "pearson": "pearson_score",
+        "spearman": "spearman_score",
+        "harmonic": "harmonic_mean",
+    },
+    "EntityRelatedness": {
+        "kendall_covered": "kendalltau_correlation",
+        "kendall": "kendalltau_correlation_penalised",
+    },
+    "SemanticAnalogies": {
+        "hits@{k}_covered": "accuracy",
+        "hits@{k}": "accuracy_over_all",
+        "mrr_covered": "mean_reciprocal_rank",
+        "mrr": "mean_reciprocal_rank_over_all",
+    },
+}
+#: metrics that GEval's code does not have
+ADDED = (
+    "fowlkes_mallows_score",
+    "kendalltau_correlation_penalised",
+    "accuracy_over_all",
+    "mean_reciprocal_rank",
+    "mean_reciprocal_rank_over_all",
+)
+COMPARED = (
+    "test_name",
+    "task_name",
+    "gold_standard_file",
+    "coverage",
+    "model",
+    "model_configuration",
+    "metric",
+    "score_value",
+)
+TOP_K = "top_k="
+#: the text of an empty model or configuration in the comparison
+NONE = "-"
+#: the number of clusters of a gold standard; all others have two
+CLUSTERS = {"citiesMoviesAlbumsCompaniesUni_cluster": 5}
+#: the columns two scores must agree in to be compared
+RANKED = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
+#: metrics where lower is better
+LOWER = ("root_mean_squared_error",)
+REPEATS = 10
 
 
 @dataclass(frozen=True)
@@ -253,10 +339,6 @@ def truth(name: str, given: Any) -> bool:
     raise DefinitionError(f"{name} must be true or false, got {given!r}.")
 
 
-#: length of a wrong value that is shown
-MOST_SHOWN = 60
-
-
 def _whole(name: str, given: Any) -> int | None:
     if given is None and name in ("vector_size", "workers"):
         return None
@@ -349,82 +431,6 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 
 def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[\s,;]+", text.strip()) if word]
-
-
-COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100, 1000)
-#: GEval's model and configuration, by the suffix of Karat's task names
-SETUPS = {
-    "Classification": {
-        "nb": ("NB", ""),
-        "knn3": ("KNN", "K=3"),
-        "tree": ("EntropyTree", ""),
-        **{f"svm-{cost}": ("SVM", f"C={cost}") for cost in COSTS},
-        "choice": ("NestedChoice", "NB,KNN,SVM"),
-    },
-    "Regression": {
-        "linear": ("LR", ""),
-        "knn3": ("KNN", "K=3"),
-        "model-tree": ("ModelTree", ""),
-        "choice": ("NestedChoice", "LR,Ridge,KNN"),
-    },
-    "Clustering": {
-        "kmeans": ("KMeans", "metric=euclidean, n_clusters={count}"),
-        "ward": ("Ward hierarchical clustering", "metric=euclidean, n_clusters={count}"),
-        "agglomerative": ("Agglomerative clustering", "metric=cosine, n_clusters={count}"),
-        "dbscan": ("DBSCAN", "metric=cosine"),
-    },
-    "DocumentSimilarity": {"": ("", "without_weights"), "weighted": ("", "with_weights")},
-    "EntityRelatedness": {"": ("", "")},
-    "SemanticAnalogies": {"": ("", "top_k=2")},
-}
-#: GEval's metrics by Karat's; ``{k}`` is the number in the configuration ``top_k=...``
-METRICS = {
-    "Classification": {"acc": "accuracy"},
-    "Regression": {"rmse": "root_mean_squared_error"},
-    "Clustering": {
-        "ari": "adjusted_rand_index",
-        "ami": "adjusted_mutual_info_score",
-        "homogeneity": "homogeneity_score",
-        "completeness": "completeness_score",
-        "v_measure": "v_measure_score",
-        "nmi": "normalized_mutual_info_score",
-        "clustering_accuracy": "clustering_accuracy",
-        "fowlkes_mallows": "fowlkes_mallows_score",
-    },
-    "DocumentSimilarity": {
-        "pearson": "pearson_score",
-        "spearman": "spearman_score",
-        "harmonic": "harmonic_mean",
-    },
-    "EntityRelatedness": {
-        "kendall_covered": "kendalltau_correlation",
-        "kendall": "kendalltau_correlation_penalised",
-    },
-    "SemanticAnalogies": {
-        "hits@{k}_covered": "accuracy",
-        "hits@{k}": "accuracy_over_all",
-        "mrr_covered": "mean_reciprocal_rank",
-        "mrr": "mean_reciprocal_rank_over_all",
-    },
-}
-#: metrics that GEval's code does not have
-ADDED = (
-    *("fowlkes_mallows_score", "kendalltau_correlation_penalised", "accuracy_over_all"),
-    *("mean_reciprocal_rank", "mean_reciprocal_rank_over_all"),
-)
-COMPARED = (
-    *("test_name", "task_name", "gold_standard_file", "coverage", "model"),
-    *("model_configuration", "metric", "score_value"),
-)
-TOP_K = "top_k="
-#: the text of an empty model or configuration in the comparison
-NONE = "-"
-#: the number of clusters of a gold standard; all others have two
-CLUSTERS = {"citiesMoviesAlbumsCompaniesUni_cluster": 5}
-#: the columns two scores must agree in to be compared
-RANKED = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
-#: metrics where lower is better
-LOWER = ("root_mean_squared_error",)
 
 
 def lower_is_better(metric: str) -> bool:
@@ -550,9 +556,6 @@ def ranking(values: pd.DataFrame, run_id: str, first: int = 1) -> pd.DataFrame:
 def comparison_text(values: pd.DataFrame) -> str:
     """Return a table of the comparison separated by blanks, as GEval stores it."""
     return values.to_csv(sep=" ", index=False, lineterminator="\n")
-
-
-REPEATS = 10
 
 
 @dataclass(frozen=True)
@@ -684,8 +687,12 @@ def _stateless(task: str, params: Parameters, count: int) -> list[Setup]:
 def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]:
     options: dict[str, Any] = {"probe": setup.probe, "metrics": tuple(METRICS[task])}
     if task in ("Classification", "Regression"):
-        use = "geval" if params.protocol == "legacy" else "kfold"
-        return {**options, "split": {"use": use, "folds": 10, "repeats": setup.repeats}}
+        legacy = params.protocol == "legacy"
+        use = "geval" if legacy else "kfold"
+        split: dict[str, Any] = {"use": use, "folds": 10, "repeats": setup.repeats}
+        if legacy and task == "Classification" and params.svm_gamma == "auto":
+            split["each_class"] = True  # scikit-learn 0.22 changed the folds, too
+        return {**options, "split": split}
     options["split"] = "all"
     if task == "DocumentSimilarity":
         return options

@@ -65,8 +65,13 @@ from karat.results.run import Run
 
 #: metrics printed for each gold standard
 MAIN = {
-    *("accuracy", "accuracy_over_all", "root_mean_squared_error", "v_measure_score"),
-    *("harmonic_mean", "kendalltau_correlation", "kendalltau_correlation_penalised"),
+    "accuracy",
+    "accuracy_over_all",
+    "root_mean_squared_error",
+    "v_measure_score",
+    "harmonic_mean",
+    "kendalltau_correlation",
+    "kendalltau_correlation_penalised",
 }
 NOTES = {
     "legacy": (
@@ -128,7 +133,8 @@ class FrameworkManager:
         ``datasets`` are the gold standards to evaluate; those that cannot be read are left out
         with a warning. ``missing_related`` ranks related entities without a vector last: "tied",
         or in a "random" order, as GEval's document defines it. ``svm_gamma`` is "scale", or "auto"
-        as in the results that GEval recorded with scikit-learn before 0.22.
+        as in the results that GEval recorded with scikit-learn before 0.22, whose folds the legacy
+        protocol then uses for classes.
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
         returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
         task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that

@@ -42,6 +42,16 @@ from karat.results.load import exported_runs
 from karat.results.run import Run
 
 START = ("task_name", "gold_standard_file", "coverage")
+LOOKS = f"a CSV file with the columns {', '.join(START)} and scores, or {', '.join(COMPARED)}"
+RANKING = ("task_name", "gold_standard_file", "ranking", "absolute_total")
+EXCHANGED = (
+    "GEval's code swaps with_weights and without_weights of document similarity; Karat does not. "
+    "The names in the files are not changed."
+)
+#: part of the ids of legacy runs, which are compared with legacy runs only
+LEGACY = "legacy"
+#: seconds to wait for a lock
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -248,14 +258,6 @@ def _repeats(run: Run) -> list[Repeat]:
     return found
 
 
-LOOKS = f"a CSV file with the columns {', '.join(START)} and scores, or {', '.join(COMPARED)}"
-RANKING = ("task_name", "gold_standard_file", "ranking", "absolute_total")
-EXCHANGED = (
-    "GEval's code swaps with_weights and without_weights of document similarity; Karat does not. "
-    "The names in the files are not changed."
-)
-
-
 def recognizes(sample: Sample) -> bool:
     """Return whether a file is one of these."""
     csv = sample.shape in ("csv", "blanks")
@@ -390,12 +392,6 @@ def _true_metric(model: str, configuration: str) -> str:
 
 
 # -- earlier runs: their scores, and the rank of the new run ----------------------------------
-
-
-#: part of the ids of legacy runs, which are compared with legacy runs only
-LEGACY = "legacy"
-#: seconds to wait for a lock
-PATIENCE = 60.0
 
 
 class Store:

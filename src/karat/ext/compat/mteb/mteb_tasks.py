@@ -37,7 +37,11 @@ from karat.probes.similarity import MEASURES, Similarity, mean_similarities
 from karat.probes.trained import need_fields
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from mteb import AbsTask, TaskMetadata
+    from mteb.types import PromptType
+    from sklearn.base import BaseEstimator
 
 PREFIX = "mteb:"
 #: metrics of a task besides its main score, by type
@@ -112,7 +116,7 @@ def suite(tasks: str | Any | Iterable[Any]) -> Suite:
     return Suite(f"{PREFIX}{name or 'custom'}", tuple(parts))
 
 
-def _find(mteb: Any, name: str) -> Any:
+def _find(mteb: ModuleType, name: str) -> Any:
     """Return a task or a benchmark by name."""
     with quiet():
         benchmarks = {benchmark.name: benchmark for benchmark in mteb.get_benchmarks()}
@@ -125,7 +129,7 @@ def _find(mteb: Any, name: str) -> Any:
     raise DefinitionError(f'mteb {mteb.__version__} has no task or benchmark "{name}".{hint}')
 
 
-def _single(tasks: Any) -> Iterator[Any]:
+def _single(tasks: AbsTask | Iterable[AbsTask]) -> Iterator[Any]:
     """Yield tasks; an aggregate, such as CQADupstackRetrieval, is replaced by its tasks."""
     for task in [tasks] if hasattr(tasks, "metadata") else tasks:
         inner = getattr(task.metadata, "tasks", None)
@@ -155,7 +159,7 @@ def mteb_decline_reason(task: AbsTask) -> str:
     return ""
 
 
-def _other_classifier(model: Any) -> str:
+def _other_classifier(model: BaseEstimator) -> str:
     """Return the classifier of a task if it is not the head of Karat, or an empty string."""
     from sklearn.linear_model import LogisticRegression
 
@@ -295,12 +299,12 @@ class Encoder:
 
     def encode(
         self,
-        inputs: Any,
+        inputs: Iterable[Mapping[str, Sequence[str]]],
         *,
-        task_metadata: Any,
+        task_metadata: TaskMetadata,
         hf_split: str,
         hf_subset: str,
-        prompt_type: Any = None,
+        prompt_type: PromptType | None = None,
         **_: Any,
     ) -> np.ndarray:
         """Return one row per text of a data loader of mteb."""
@@ -308,7 +312,13 @@ class Encoder:
         role = str(getattr(prompt_type, "value", None) or task_metadata.type)
         rows = pd.DataFrame({"text": texts.index})
         data = Dataset(
-            "texts", texts, rows, np.zeros(len(texts)), "regression", "text", roles=(role,)
+            name="texts",
+            items=texts,
+            questions=rows,
+            target=np.zeros(len(texts)),
+            kind="regression",
+            modality="text",
+            roles=(role,),
         )
         vectors = embed(self.encoder, data, self.model.name).of(data, "text")
         unknown = np.isnan(vectors[:, 0])
@@ -320,18 +330,18 @@ class Encoder:
             )
         return np.nan_to_num(vectors)
 
-    def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+    def similarity(self, embeddings1: np.ndarray, embeddings2: np.ndarray) -> Any:
         """Return the cosines of all pairs of vectors."""
         cosines = import_extra("mteb.similarity_functions", "mteb").cos_sim
         return cosines(embeddings1, embeddings2)
 
-    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
+    def similarity_pairwise(self, embeddings1: np.ndarray, embeddings2: np.ndarray) -> Any:
         """Return the cosines of the vectors in the same rows."""
         cosines = import_extra("mteb.similarity_functions", "mteb").pairwise_cos_sim
         return cosines(embeddings1, embeddings2)
 
 
-def _metadata(mteb: Any, name: str, identity: str | None) -> Any:
+def _metadata(mteb: ModuleType, name: str, identity: str | None) -> Any:
     """Return the metadata of a model for mteb; the revision is a hash of the model."""
     models = import_extra("mteb.models.model_meta", "mteb")
     named = name if "/" in name else f"karat/{name}"  # mteb wants an organization

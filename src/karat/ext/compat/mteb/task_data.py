@@ -387,7 +387,9 @@ def _reranking(part: MtebData) -> Dataset:
     )
 
 
-def _search_data(rows: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
+def _search_data(
+    rows: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the texts of queries and documents by id, and the judgments of each query."""
     judged = {
         f"q:{query}": {f"d:{doc}": gain for doc, gain in relevant.items()}
@@ -403,7 +405,7 @@ def _search_data(rows: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, d
     )
 
 
-def _query_texts(rows: Any) -> Iterator[tuple[str, str]]:
+def _query_texts(rows: Rows) -> Iterator[tuple[str, str]]:
     texts = list(rows["text"])
     more = list(rows["instruction"]) if "instruction" in rows.column_names else [None] * len(texts)
     for query, text, instruction in zip(rows["id"], texts, more, strict=True):
@@ -417,7 +419,7 @@ def _query_texts(rows: Any) -> Iterator[tuple[str, str]]:
         yield f"q:{query}", text if instruction is None else f"{instruction} {text}"
 
 
-def _document_texts(rows: Any) -> Iterator[tuple[str, str]]:
+def _document_texts(rows: Rows) -> Iterator[tuple[str, str]]:
     texts = list(rows["text"])
     titles = list(rows["title"]) if "title" in rows.column_names else [""] * len(texts)
     for document, text, title in zip(rows["id"], texts, titles, strict=True):

@@ -191,7 +191,7 @@ class Scores:
         return [(1 if up else -1) * cells[[name]].to_numpy(dtype=float) for name in scored]
 
 
-def get_leaderboard(tasks: Any, result_dir: str | Path = "") -> pd.DataFrame:
+def get_leaderboard(tasks: object, result_dir: str | Path = "") -> pd.DataFrame:
     """Return the encoders of some tasks, best first.
 
     One task gives its table of scores, several give ``<task>_average`` of each. ``<task>_rank`` is

@@ -107,14 +107,15 @@ def as_predictions(y_true: np.ndarray, y_pred: np.ndarray, shape: str) -> Predic
         return Predictions(answers, truth)
     classes = _classes(truth, answers)
     names = tuple(as_text(classes))
+    kinds: dict[str, Any] = {"answers": "classes", "truths": "classes", "classes": names}
     if answers.ndim == 1 and shape == "classes" and answers.dtype.kind == "f":
-        return Predictions(answers, as_text(truth), "numbers", "classes", names)
+        return Predictions(answers, as_text(truth), **{**kinds, "answers": "numbers"})
     if answers.ndim == 1:
-        return Predictions(as_text(answers), as_text(truth), "classes", "classes", names)
+        return Predictions(as_text(answers), as_text(truth), **kinds)
     columns = [sorted(classes).index(label) for label in classes]
     chances = answers[:, columns]
     best = np.array(names, dtype=object)[chances.argmax(axis=1)]
-    return Predictions(best, as_text(truth), "classes", "classes", names, chances)
+    return Predictions(best, as_text(truth), **kinds, probabilities=chances)
 
 
 def _classes(target: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
@@ -355,8 +356,12 @@ class _Evaluation:
         where = f"{name}: the target"
         truths = [target_values(pd.Series(y), kind, where) for y in (y_train, y_test)]
         classes = find_classes(name, np.concatenate(truths)) if kind == "classification" else ()
-        train = _dataset(X_train, truths[0], name, kind, classes)
-        test = train if X_test is X_train else _dataset(X_test, truths[1], name, kind, classes)
+        train = _dataset(X_train, target=truths[0], name=name, kind=kind, classes=classes)
+        test = (
+            train
+            if X_test is X_train
+            else _dataset(X_test, target=truths[1], name=name, kind=kind, classes=classes)
+        )
         self.data.append(_sizes(train, test, metadata.get("entity_name")))
         return train, train if self.side == "train" else test
 
@@ -545,7 +550,9 @@ class TabEBBaseTask:
         protocol: str = "corrected",
         group: str | None = None,
     ) -> None:
-        Rows(protocol, seed, max_rows, n_train, group)  # validate the settings
+        Rows(
+            protocol=protocol, seed=seed, max_rows=max_rows, n_train=n_train, group=group
+        )  # validate the settings
         if self.unsupervised and (n_train is not None or group is not None):
             raise DefinitionError(
                 f"{type(self).__name__} has no train/test split; omit n_train and group."
@@ -619,7 +626,13 @@ class TabEBBaseTask:
     def _rows(self, num_train: int | None, random_state: int | None) -> Rows:
         n_train = self.n_train if num_train is None else num_train
         seed = self.seed if random_state is None else random_state
-        return Rows(self.protocol, seed, self.max_rows, n_train, self.group)
+        return Rows(
+            protocol=self.protocol,
+            seed=seed,
+            max_rows=self.max_rows,
+            n_train=n_train,
+            group=self.group,
+        )
 
     def get_head(self) -> Any:
         """Return an unfitted head, or None for the default head.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from karat.execution.arguments import Output
 from karat.execution.evaluation import evaluate
 from karat.execution.progress import Progress
 from karat.execution.splits import split
-from karat.ext.compat.taco.corruption_functions import NAMES
+from karat.ext.compat.taco.corruption_functions import NAMES, Target
 from karat.ext.compat.taco.result_files import (
     MODEL_NAMES,
     taco_tables,
@@ -48,6 +48,8 @@ MIN_FREQUENCY = 0.005
 
 
 _SIDES = ("train", "test")
+#: the features of rows
+Features: TypeAlias = pd.DataFrame | np.ndarray | Sequence[Any]
 #: minimum number of synthetic rows, so that the rarer class occurs
 LEAST = 100
 #: the two classes; the last one is the positive class
@@ -89,7 +91,7 @@ def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None)
     )
 
 
-def _table(X: Any, where: str) -> pd.DataFrame:
+def _table(X: Features, where: str) -> pd.DataFrame:
     if not isinstance(X, pd.DataFrame):
         values = np.asarray(X)
         if values.ndim != 2:
@@ -100,7 +102,7 @@ def _table(X: Any, where: str) -> pd.DataFrame:
     return X.rename(columns=str)
 
 
-def _target(y: Any, where: str) -> pd.Series:
+def _target(y: Target, where: str) -> pd.Series:
     if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
         y = y.iloc[:, 0]
     if not isinstance(y, pd.Series):
@@ -140,10 +142,10 @@ def _inferred(target: pd.Series, name: str) -> str:
 
 def run_benchmark(
     dataset_name: str,
-    X_train: Any,
-    X_test: Any,
-    y_train: Any,
-    y_test: Any,
+    X_train: Features,
+    X_test: Features,
+    y_train: Target,
+    y_test: Target,
     results_dir: str | Path = "results",
     task: str | None = None,
     severities: Sequence[float] = SEVERITIES,
@@ -197,10 +199,10 @@ def run_benchmark(
 
 def run_classification_suite(
     name: str,
-    X_train: Any,
-    X_test: Any,
-    y_train: Any,
-    y_test: Any,
+    X_train: Features,
+    X_test: Features,
+    y_train: Target,
+    y_test: Target,
     results_dir: str | Path = "results",
     severities: Sequence[float] = SEVERITIES,
     random_state: int = SEED,
@@ -224,10 +226,10 @@ def run_classification_suite(
 
 def run_regression_suite(
     name: str,
-    X_train: Any,
-    X_test: Any,
-    y_train: Any,
-    y_test: Any,
+    X_train: Features,
+    X_test: Features,
+    y_train: Target,
+    y_test: Target,
     results_dir: str | Path = "results",
     severities: Sequence[float] = SEVERITIES,
     random_state: int = SEED,

@@ -54,7 +54,13 @@ def _function(name: str) -> Corruption:
         if precomputed_stds is not None and name in NOISE:
             options["spreads"] = _spreads(X, col_idx, precomputed_stds)
         positions = _positions(name, col_idx, np.shape(X)[1])
-        return _apply(name, (X, y, severity, rng), positions, inplace, options)
+        return _apply(
+            name,
+            arguments=(X, y, severity, rng),
+            positions=positions,
+            inplace=inplace,
+            options=options,
+        )
 
     corrupt.__name__ = corrupt.__qualname__ = name
     corrupt.__doc__ = corruptions.get(name).__doc__
@@ -180,10 +186,16 @@ def apply_rare_class_dilution(
     X_test: pd.DataFrame,
     y_test: Target,
     severity: float = 0.1,
-    minority_label: Any = None,
+    minority_label: object = None,
     rng: Rng = None,
     inplace: bool = False,
 ) -> Corrupted:
     """Drop a share of the rows of one class: ``minority_label``, or by default the rarest one."""
     options = {} if minority_label is None else {"label": minority_label}
-    return _apply(DILUTION, (X_test, y_test, severity, rng), None, inplace, options)
+    return _apply(
+        DILUTION,
+        arguments=(X_test, y_test, severity, rng),
+        positions=None,
+        inplace=inplace,
+        options=options,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,12 @@ from karat.errors import DataError
 from karat.ext.compat.taco.benchmark import MODELS, SEED, with_test_rows
 from karat.ext.compat.taco.result_files import MODEL_NAMES
 from karat.models.tables.one_hot_table import OneHotTable
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from karat.ext.compat.taco.benchmark import Features
+    from karat.ext.compat.taco.corruption_functions import Target
 
 #: train rows, test rows, train targets, test targets
 Parts = tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]
@@ -122,7 +128,12 @@ def _build(kind: str, seed: int) -> dict[str, Any]:
 
 
 def evaluate_classifier(
-    pipe: Any, X_train: Any, y_train: Any, X_test: Any, y_test: Any, refit: bool = True
+    pipe: Pipeline,
+    X_train: Features,
+    y_train: Target,
+    X_test: Features,
+    y_test: Target,
+    refit: bool = True,
 ) -> tuple[float, None]:
     """Return the AUC of a classifier of two classes, and None."""
     if refit:
@@ -138,7 +149,12 @@ def evaluate_classifier(
 
 
 def evaluate_regressor(
-    pipe: Any, X_train: Any, y_train: Any, X_test: Any, y_test: Any, refit: bool = True
+    pipe: Pipeline,
+    X_train: Features,
+    y_train: Target,
+    X_test: Features,
+    y_test: Target,
+    refit: bool = True,
 ) -> tuple[float, None]:
     """Return the RMSE of a regressor, and None."""
     if refit:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -73,7 +73,13 @@ def repetitions(repeats: int, folds: int, master: int = MASTER) -> Iterator[Repe
         weights, orders = draws.randint(0, _TOP, size=(2, folds)).tolist()
         draws.random_sample()  # in the original, the delay of a progress bar
         sampler = np.random.RandomState(undersample)
-        yield Repetition(sampler, int(cut), tuple(weights), tuple(orders), draws)
+        yield Repetition(
+            undersample=sampler,
+            cut=int(cut),
+            weights=tuple(weights),
+            orders=tuple(orders),
+            draws=draws,
+        )
 
 
 def shuffles(size: int, times: int) -> Iterator[np.ndarray]:
@@ -345,7 +351,12 @@ def _update_numpy(*arguments: np.ndarray, spare: np.ndarray) -> None:
     _move(state, spare, change[:, :, None], (keep1, keep2, add1 * by, add2 * by * by))
 
 
-def _move(state: Sequence[np.ndarray], spare: np.ndarray, change: Any, memory: Any) -> None:
+def _move(
+    state: Sequence[np.ndarray],
+    spare: np.ndarray,
+    change: np.ndarray | Sequence[float],
+    memory: Sequence[np.ndarray] | Sequence[float],
+) -> None:
     """Make an AdamW step whose factors of new gradients include their scale."""
     (shrink, move, small), (keep1, keep2, add1, add2) = change, memory
     weights, (first, second), gradients = state
@@ -708,7 +719,9 @@ class AdamW:
             constant = spread <= CONSTANT * np.abs(X[train]).max(axis=0)
         self.spread_ = np.where(constant, 1, spread + 1e-12).astype(np.float32)
 
-    def _scaled(self, X: np.ndarray, rows: np.ndarray, order: Any = "C") -> np.ndarray:
+    def _scaled(
+        self, X: np.ndarray, rows: np.ndarray, order: Literal["C", "F"] = "C"
+    ) -> np.ndarray:
         """Return scaled rows; without hidden layers, a column of ones for the bias is added."""
         width = X.shape[1]
         shape = len(rows), width if self.hidden_dims else width + 1
@@ -836,7 +849,11 @@ class _Training:
         self.wanted = targets(self.train_codes, len(head.classes_))
         self.held_wanted = targets(self.codes, len(head.classes_))
         self.recipe = Recipe(
-            head.batch_size, head.weight_decay, head.clip, head.warm_up, head.warm_up_start
+            batch_size=head.batch_size,
+            weight_decay=head.weight_decay,
+            clip=head.clip,
+            warm_up=head.warm_up,
+            warm_up_start=head.warm_up_start,
         )
 
     def select(self) -> tuple[Rates, int]:

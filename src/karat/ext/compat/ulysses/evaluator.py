@@ -406,7 +406,13 @@ class PerFold:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PerFold:
         # share the sentence model, but not what the embedder learns in a fold
-        return PerFold(copy.copy(self.embedder), self.task, self.head, self.arguments, self.seed)
+        return PerFold(
+            embedder=copy.copy(self.embedder),
+            task=self.task,
+            head=self.head,
+            arguments=self.arguments,
+            seed=self.seed,
+        )
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> PerFold:
         """Embed the train and eval rows, and train the head."""
@@ -623,7 +629,9 @@ class UlyssesSentEval:
             folder = Path(scratch)
             workers = 0 if training.workers == 1 else training.workers
             if self.lazy_embedding:
-                prototype: Any = PerFold(self, rule.task, head, arguments or {}, training.seed)
+                prototype: Any = PerFold(
+                    self, rule.task, head, arguments=arguments or {}, seed=training.seed
+                )
                 data, role, takes = texts.table(), "predictor", PerFold.takes
                 workers = workers and _sendable(prototype, workers)
             else:

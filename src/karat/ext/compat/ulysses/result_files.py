@@ -108,7 +108,11 @@ def describe_columns(
         columns = np.flatnonzero(counts == count)
         values = np.stack([table[there[:, i], i] for i in columns], axis=1)
         mean = values.mean(axis=0)
-        pair = np.stack(bootstrap(values, seed, how.confidence, how.times, how.faithful))
+        pair = np.stack(
+            bootstrap(
+                values, seed=seed, confidence=how.confidence, times=how.times, faithful=how.faithful
+            )
+        )
         if not how.faithful:
             pair = np.clip(np.where(np.isnan(pair), mean, pair), *limits)
         statistics[:, columns] = mean, _spread(values), *pair
@@ -607,8 +611,10 @@ def _read(path: Path, spec: DataSpec) -> pd.DataFrame:
     text_spec = replace(plain, target=label, kind="classification", part=spec.part)
     frame = read_frame(path, text_spec, [*texts, *extra])
     require_columns(frame, extra, str(path))
-    frame = _complete(frame[[*texts, *extra, label]], "empty", texts, spec, path)
-    frame = _complete(frame, "unanswered", [label], spec, path)
+    frame = _complete(
+        frame[[*texts, *extra, label]], option="empty", columns=texts, spec=spec, path=path
+    )
+    frame = _complete(frame, option="unanswered", columns=[label], spec=spec, path=path)
     separator = spec.options.get("options")
     return frame if separator is None else _with_options(frame, texts, str(separator), path)
 

@@ -109,7 +109,7 @@ class Namespace:
         return len(self.__dict__)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Namespace) and self.__dict__ == other.__dict__
+        return vars(self) == vars(other) if isinstance(other, Namespace) else NotImplemented
 
     def __add__(self, other: Any) -> Namespace:
         return Namespace(self, other)
@@ -210,11 +210,11 @@ def str2bool(text: str) -> bool:
     >>> str2bool("Yes"), str2bool("off")
     (True, False)
     """
-    if text.lower() in ("true", "t", "yes", "y", "on", "1"):
-        return True
-    if text.lower() in ("false", "f", "no", "n", "off", "0"):
-        return False
-    raise ValueError(f"{text!r} means neither yes nor no")
+    words = dict.fromkeys("1 on t true y yes".split(), True)
+    words |= dict.fromkeys("0 f false n no off".split(), False)
+    if text.lower() not in words:
+        raise ValueError(f"{text!r} means neither yes nor no")
+    return words[text.lower()]
 
 
 def noop(*_: Any, **__: Any) -> None:
@@ -285,7 +285,7 @@ def walk_apply(
             continue
         for name, is_dir in [*((f, False) for f in files), *((d, True) for d in folders)]:
             path = os.path.join(folder, name)
-            if filter_ is None or filter_(path):
+            if (filter_ or bool)(path):  # any path counts without a filter
                 apply(path, isdir=is_dir)
 
 

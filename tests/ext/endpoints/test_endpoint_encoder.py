@@ -1,4 +1,4 @@
-"""Encoders behind an endpoint, against a real server that misbehaves on purpose."""
+"""The encoder: definitions, keys, runs with a budget, and the command line."""
 
 import os
 import pickle
@@ -7,11 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
@@ -20,138 +17,24 @@ import karat
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.registry import load_object
-from karat.core.services import current_services
 from karat.core.task import Task
-from karat.errors import ContractError, DefinitionError, JobsFailed, KaratWarning, Postponed
-from karat.ext.endpoints import endpoints
-from karat.ext.endpoints.endpoints import EndpointEncoder, retry_after
+from karat.errors import ContractError, DefinitionError, JobsFailed, KaratWarning
+from karat.ext.endpoints import endpoint_delivery
+from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 from karat.models.adapters import adapt
 from karat.models.model_identity import model_identity
 from karat.results.load import status
 
-from ...endpoint_server import count_tokens, serving, text_vector
-from .accounts import make_account, use_account
+from ...endpoint_server import count_tokens, serving
+from .served_encoders import KEY, encoder_of
 
 pytest.importorskip("httpx")
-
-TEXTS = [f"text number {i} of {'many ' * (i % 7)}" for i in range(40)]
-#: the routes of all dialects
-ROUTES = {
-    "openai": "/v1",
-    "voyage": "/v1",
-    "cohere": "/v2",
-    "tei": "/embed",
-    "ollama": "/api/embed",
-}
-KEY = "sk-Zq83-secret-key-0451"
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Replace the clock: waiting takes no time, and the waits are recorded."""
-    waits = []
-    monkeypatch.setattr(endpoints, "_now", lambda: 1000.0 + sum(waits))
-    monkeypatch.setattr(endpoints, "_wait", lambda stop, seconds: waits.append(seconds))
-    return waits
-
-
-def encoder_of(server, dialect="openai", **params):
-    params = {"model": "words-small", "concurrency": 4, **params}
-    return EndpointEncoder(server.url + ROUTES[dialect], dialect=dialect, **params)
-
-
-def expected(texts, width=32):
-    return np.array([text_vector(text, width) for text in texts])
 
 
 def test_it_is_found_where_it_was_in_earlier_versions():
     assert load_object("karat.models.contrib.endpoints:EndpointEncoder") is EndpointEncoder
     assert karat.models.EndpointEncoder is EndpointEncoder
     assert Catalog().model("HTTP://localhost:1/v1#words").prototype.model == "words"
-
-
-# -- dialects -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dialect", ROUTES)
-def test_every_dialect_returns_the_vectors_of_the_server(dialect):
-    with serving() as server:
-        made = encoder_of(server, dialect, batch_texts=7)
-        np.testing.assert_allclose(made.encode(TEXTS), expected(TEXTS), atol=1e-6)
-        again = encoder_of(server, dialect, batch_texts=3, price_per_million_tokens=5.0)
-        with current_services().counting() as used:
-            np.testing.assert_array_equal(again.encode(TEXTS[::-1]), made.encode(TEXTS)[::-1])
-    assert server.requests == 6 and server.texts.total() == len(TEXTS)
-    assert used.facts()["tokens"] == 2 * sum(map(count_tokens, TEXTS)) == 2 * server.tokens
-
-
-@pytest.mark.parametrize("dialect", ROUTES)
-def test_dimensions_are_requested(dialect):
-    with serving() as server:
-        assert encoder_of(server, dialect, dimensions=8).encode(["a", "b"]).shape == (2, 8)
-
-
-def test_packed_vectors_are_requested_and_plain_ones_accepted():
-    with serving() as server:
-        encoder_of(server).encode(TEXTS)
-        assert server.bodies[0]["encoding_format"] == "base64"
-    with serving(packs=False) as server:
-        made = encoder_of(server, batch_texts=10)
-        np.testing.assert_allclose(made.encode(TEXTS), expected(TEXTS), atol=1e-6)
-        assert server.requests == 5 and "encoding_format" not in server.bodies[-1]
-
-
-@pytest.mark.parametrize(
-    ("dialect", "types"),
-    [
-        ("cohere", ["search_query", "search_document", "classification"]),
-        ("voyage", ["query", "document", None]),
-        ("openai", [None, None, None]),
-    ],
-)
-def test_a_role_is_the_input_type_of_a_dialect(dialect, types):
-    roles = ["query", "document", None]
-    with serving() as server:
-        made = encoder_of(server, dialect)
-        for role in roles:
-            made.encode(["same text"], role=role)
-        assert [body.get("input_type") for body in server.bodies] == list(dict.fromkeys(types))
-    assert [made.prompt_for(role) for role in roles] == [each or "" for each in types]
-
-
-def test_a_prompt_is_a_prefix_by_role():
-    prompt = {"query": "query: ", "document": "passage: "}
-    with serving() as server:
-        made = encoder_of(server, prompt=prompt)
-        for role in ("query", "document", None, "query"):
-            made.encode(["word"], role=role)
-        assert sorted(server.texts.elements()) == ["passage: word", "query: word", "word"]
-    assert made.prompt_for("query") == "query: "
-    assert encoder_of(server, prompt="as: ").prompt_for(None) == "as: "
-
-
-def test_the_dialect_follows_the_address():
-    names = {
-        "http://localhost:8080/v1": ("openai", "http://localhost:8080/v1/embeddings"),
-        "http://localhost:8080/embed": ("tei", "http://localhost:8080/embed"),
-        "http://localhost:11434": ("ollama", "http://localhost:11434/api/embed"),
-        "http://localhost:11434/v1/": ("openai", "http://localhost:11434/v1/embeddings"),
-        "https://api.cohere.com/v2": ("cohere", "https://api.cohere.com/v2/embed"),
-        "https://api.voyageai.com/v1": ("voyage", "https://api.voyageai.com/v1/embeddings"),
-    }
-    for url, (dialect, address) in names.items():
-        made = EndpointEncoder(url, "m")
-        assert (made.spoken, made.address) == (dialect, address)
-    assert made.key_variable() == "VOYAGE_API_KEY"
-    assert EndpointEncoder("http://localhost:1/v1").key_variable() == ""
-
-
-# -- definitions ----------------------------------------------------------------------------
 
 
 def test_a_url_is_a_model(tmp_path):
@@ -212,199 +95,9 @@ def test_prices_and_limits_do_not_change_the_identity():
 
 
 def test_a_missing_library_is_named_with_the_line_that_installs_it(monkeypatch):
-    monkeypatch.setattr(endpoints.EndpointEncoder, "needs", ("not_installed_library",))
+    monkeypatch.setattr(EndpointEncoder, "needs", ("not_installed_library",))
     model = adapt(EndpointEncoder("http://localhost:1/v1"))
     assert 'pip install "karat[endpoint]"' in model.unavailable
-
-
-# -- bad answers ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("answer", ["count", "width", "nan", "html", "index"])
-def test_a_wrong_answer_is_an_error_and_never_a_vector(answer):
-    with serving(answer=answer) as server:
-        made = encoder_of(server)
-        with pytest.raises(ContractError, match=server.url):
-            made.encode(TEXTS)
-        assert server.requests == 1
-        server.answer = ""
-        np.testing.assert_allclose(made.encode(TEXTS), expected(TEXTS), atol=1e-6)
-
-
-def test_shuffled_answers_are_sorted_by_their_index():
-    with serving(answer="shuffled") as server:
-        np.testing.assert_allclose(encoder_of(server).encode(TEXTS), expected(TEXTS), atol=1e-6)
-
-
-def test_another_width_than_before_is_an_error():
-    with serving() as server:
-        made = encoder_of(server)
-        made.encode(["a"])
-        server.width = 16
-        with pytest.raises(ContractError, match=r"16 dimensions.*32.*revision"):
-            made.encode(["b"])
-        assert encoder_of(server, revision="2").encode(["a"]).shape == (1, 16)
-
-
-def test_an_answer_of_another_dialect_is_named():
-    with serving() as server:
-        made = EndpointEncoder(server.url + "/embed/embeddings", "words-small", "openai")
-        with pytest.raises(ContractError, match='dialect "openai"'):
-            made.encode(["a"])
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_some_errors_are_not_repeated(status, clock):
-    with serving(script=[status]) as server:
-        with pytest.raises(ContractError, match=f"{status}: failed on purpose"):
-            encoder_of(server).encode(TEXTS)
-        assert server.requests == 1 and clock == []
-
-
-def test_an_unknown_model_lists_those_of_the_server():
-    with serving() as server:
-        with pytest.raises(ContractError, match='404.*words-smal.*Did you mean "words-small"'):
-            encoder_of(server, model="words-smal").encode(["a"])
-
-
-def test_no_server_is_reported_at_once(clock):
-    with serving() as server:
-        made = encoder_of(server)
-    with pytest.raises(ContractError, match=f"no server answers at {server.url}"):
-        made.encode(["a"])
-    assert clock == []
-
-
-def test_an_empty_text_has_no_vector_and_is_not_sent():
-    with serving() as server:
-        found = encoder_of(server).encode(["a", " ", "b", ""])
-        assert np.isnan(found).all(axis=1).tolist() == [False, True, False, True]
-        assert sorted(server.texts) == ["a", "b"]
-    assert np.isnan(encoder_of(server).encode([""])).all()
-
-
-# -- size -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dialect", ROUTES)
-def test_texts_over_the_limit_are_truncated_and_counted(dialect):
-    texts = [*TEXTS, "far too long " * 30, "also " * 90]
-    with serving(limit=12) as server:
-        with current_services().counting() as used:
-            found = encoder_of(server, dialect).encode(texts)
-        np.testing.assert_allclose(found[:40], expected(TEXTS), atol=1e-6)
-        assert np.isfinite(found).all()
-        assert max(server.texts.values()) == 1 and server.texts.total() == len(texts)
-    assert used.facts()["truncated"] == 2 and used.facts()["tokens"] == server.tokens
-
-
-def test_a_smaller_batch_is_sent_if_the_server_wants_one():
-    with serving(most=5) as server:
-        made = encoder_of(server)
-        np.testing.assert_allclose(made.encode(TEXTS), expected(TEXTS), atol=1e-6)
-        before = server.requests
-        made.encode([f"{text} more" for text in TEXTS])
-        assert server.requests - before == 8
-        assert server.texts.total() == 2 * len(TEXTS)
-
-
-def test_batches_have_a_limit_of_estimated_tokens():
-    texts = [f"{i:04d}" * 10 for i in range(20)]  # 40 bytes: about 10 tokens each
-    with serving() as server:
-        encoder_of(server, batch_tokens=30).encode(texts)
-        assert sorted(len(body["input"]) for body in server.bodies) == [2] + [3] * 6
-
-
-def test_tokens_are_estimated_if_the_server_reports_none():
-    with serving(answer="no usage") as server:
-        with current_services().counting() as used:
-            encoder_of(server).encode(["x" * 40, "y" * 60])
-    facts = used.facts()
-    assert facts["tokens"] == 25 and facts["tokens_estimated"]
-
-
-# -- retries --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 0])
-def test_passing_errors_are_repeated(status, clock):
-    with serving(script=[200, status, status]) as server:
-        made = encoder_of(server, batch_texts=20)
-        np.testing.assert_allclose(made.encode(TEXTS), expected(TEXTS), atol=1e-6)
-        assert server.requests == 4 and server.texts.total() == len(TEXTS)
-    assert len(clock) == 2
-    assert 0.25 <= clock[0] <= 0.5 and 0.5 <= clock[1] <= 1.0
-
-
-def test_pauses_grow_and_end(clock):
-    with serving(script=[500] * 99) as server:
-        made = encoder_of(server)
-        with use_account(make_account()), pytest.raises(Postponed, match="500 .* after 8 attempts"):
-            try:
-                made.encode(TEXTS)
-            finally:
-                with pytest.raises(Postponed, match="8 attempts"):
-                    made.encode(["another text"])
-        assert server.requests == endpoints.ATTEMPTS
-    assert len(clock) == endpoints.ATTEMPTS - 1
-    bounds = [min(60.0, 0.5 * 2**i) for i in range(len(clock))]
-    assert all(bound / 2 <= wait <= bound for wait, bound in zip(clock, bounds, strict=True))
-
-
-def test_retry_after_is_obeyed(clock):
-    with serving(script=[429, 200], retry_after="17") as server:
-        encoder_of(server).encode(TEXTS)
-    assert clock == [17.0]
-    with serving(script=[429, 200], retry_after="100000") as server:
-        with use_account(make_account()), pytest.raises(Postponed, match="429"):
-            encoder_of(server).encode(TEXTS)
-
-
-def test_retry_after_may_be_a_date(clock):
-    then = datetime.fromtimestamp(1000.0, UTC) + timedelta(seconds=30)
-    assert retry_after(format_datetime(then, usegmt=True)) == 30.0
-    assert retry_after(format_datetime(then - timedelta(hours=1))) == 0.0
-    assert retry_after("-5") == retry_after("nan") == 0.0
-
-
-def test_requests_keep_to_the_rate(clock):
-    with serving() as server:
-        made = encoder_of(server, batch_texts=1, concurrency=1, requests_per_minute=60)
-        made.encode(TEXTS[:10])
-    # two at once, then one per second
-    assert sum(clock) == pytest.approx(8.0)
-
-
-def test_tokens_keep_to_the_rate(clock):
-    texts = [f"{i:04d} " * 10 for i in range(10)]  # 12 tokens each
-    with serving() as server:
-        made = encoder_of(server, batch_texts=1, concurrency=1, tokens_per_minute=720)
-        made.encode(texts)
-    assert server.tokens == 120
-    # 12 per second: those of 10 requests take 10 seconds, the last of which is not waited for
-    assert sum(clock) == pytest.approx(8.0, abs=0.5)
-
-
-def test_the_state_of_a_rate_is_left_to_the_next_process(clock):
-    with serving() as server:
-        for i in range(10):  # every new object as in another process
-            made = encoder_of(server, requests_per_minute=60)
-            made.encode([TEXTS[i]])
-    assert sum(clock) == pytest.approx(8.0)
-
-
-def test_a_misbehaving_server_delivers_every_text_once(clock):
-    texts = [f"passage {i} about {i % 17}" for i in range(3000)]
-    how = {"busy": 0.1, "broken": 0.01, "dropped": 0.02, "answer": "shuffled", "retry_after": "1"}
-    with serving(**how) as server:
-        made = encoder_of(server, batch_texts=10, price_per_million_tokens=1.0)
-        with use_account(make_account()) as account:
-            np.testing.assert_allclose(made.encode(texts), expected(texts), atol=1e-6)
-            requests, tokens, price = account.sent()["words-small"]
-    assert {0, 200, 429, 500} <= set(server.statuses)
-    assert set(server.texts.values()) == {1} and len(server.texts) == len(texts)
-    assert requests == server.statuses[200] and tokens == server.tokens
-    assert price == pytest.approx(server.tokens / 1e6)
 
 
 # -- keys -----------------------------------------------------------------------------------
@@ -549,7 +242,7 @@ def test_a_budget_requires_a_price(tmp_path):
 
 
 def test_a_server_that_gives_up_leaves_the_jobs_to_resume(tmp_path, monkeypatch):
-    monkeypatch.setattr(endpoints, "_wait", lambda stop, seconds: None)
+    monkeypatch.setattr(endpoint_delivery, "_wait", lambda stop, seconds: None)
     with serving(script=[200, 200] + [429] * 99) as server:
         with pytest.warns(KaratWarning, match="429.*0 of 2 jobs are finished"):
             run = run_of(server, text_task(), output=tmp_path)
@@ -597,7 +290,7 @@ def folder(tmp_path):
     )
     # so that the tests do not wait: imported by the process of the command
     (made / "fast.py").write_text(
-        "import karat.ext.endpoints.endpoints as endpoints\nendpoints.SHORTEST = 0.001\n"
+        "import karat.ext.endpoints.endpoint_delivery as module\nmodule.SHORTEST = 0.001\n"
     )
     return made
 

@@ -1,42 +1,35 @@
-"""Text encoders behind an HTTP endpoint: dialects, requests with retries, and checked answers.
+"""Requests for texts: batches, several at a time, with retries and checked answers.
 
 Every answer is stored in a database before it is used, so no text is paid for twice
-(``endpoint_store``). API keys are read from the environment when a request is sent and are
-removed from every message.
+(``endpoint_store``).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
-import os
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.core.registry import encoder
 from karat.errors import ContractError, DefinitionError, Postponed, did_you_mean
 from karat.ext.endpoints.endpoint_account import (
-    SERVICE,
     Account,
     OverBudget,
     Request,
     Reservation,
     Settlement,
-    current_account,
 )
 from karat.ext.endpoints.endpoint_answers import (
     MESSAGE_LENGTH,
@@ -47,6 +40,7 @@ from karat.ext.endpoints.endpoint_answers import (
     plain_message,
     token_count,
 )
+from karat.ext.endpoints.endpoint_dialects import DIALECTS
 from karat.ext.endpoints.endpoint_http import (
     ERROR_BYTES,
     AnswerTooLarge,
@@ -57,8 +51,11 @@ from karat.ext.endpoints.endpoint_http import (
 )
 from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
 from karat.ext.endpoints.endpoint_store import Unwritable
-from karat.ext.endpoints.endpoint_vectors import VectorTable, text_mark
-from karat.models.model import PackagedEncoder, import_extra
+from karat.ext.endpoints.endpoint_vectors import VectorTable
+from karat.models.model import import_extra
+
+if TYPE_CHECKING:
+    from karat.ext.endpoints.endpoint_encoder import EndpointEncoder
 
 #: statuses after which a request is repeated, besides 5xx
 RETRIED = (408, 409, 425, 429)
@@ -84,389 +81,22 @@ TOO_LONG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 log = logging.getLogger(__name__)
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: what a message about a status advises
 _ADVICE = {
     401: "check the API key ({key})",
     403: "the API key ({key}) has no access to this model",
     404: "check the address and the model name",
 }
-ROLES = ("query", "document", None)
 
 
-def endpoint_model(address: str) -> tuple[str, EndpointEncoder]:
-    """Return the encoder of ``URL#MODEL`` and a short name for it.
-
-    >>> name, encoder = endpoint_model("http://localhost:8080/v1#BAAI/bge-small")
-    >>> name, encoder.url, encoder.model
-    ('bge-small', 'http://localhost:8080/v1', 'BAAI/bge-small')
-    """
-    url, _, model = address.partition("#")
-    encoder = EndpointEncoder(url, model)
-    parts = urlsplit(url)
-    host = "-".join(str(part) for part in (parts.hostname, parts.port) if part)
-    return model.rstrip("/").rpartition("/")[2] or host, encoder
-
-
-# -- dialects -------------------------------------------------------------------------------
-
-
-def _indexed(answer: Any) -> list[Any]:
-    """Return the vectors of an answer with an index each, in the order of the texts."""
-    items = answer["data"]
-    order = [item.get("index", index) for index, item in enumerate(items)]
-    if any(type(index) is not int for index in order) or sorted(order) != list(range(len(items))):
-        raise ContractError(f"the answer has wrong values of index: {order[:10]}")
-    placed = dict(zip(order, items, strict=True))
-    return [placed[i]["embedding"] for i in range(len(items))]
-
-
-def _reported(answer: Any, headers: Mapping[str, str]) -> Any:
-    usage = _mapping(answer, "usage")
-    return usage.get("total_tokens") or usage.get("prompt_tokens")
-
-
-def _billed(answer: Any, headers: Mapping[str, str]) -> Any:
-    return _mapping(_mapping(answer, "meta"), "billed_units").get("input_tokens")
-
-
-def _mapping(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a part of an answer; nothing if it is of another form."""
-    part = whole.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-def _computed(answer: Any, headers: Mapping[str, str]) -> Any:
-    text = headers.get("x-compute-tokens") or "0"
-    return float(text) if re.fullmatch(r"\d{1,15}(\.\d*)?", text) else text
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a kind of server is asked and answers; the defaults are those of OpenAI.
-
-    ``path`` follows the URL. ``hosts`` are those of the provider, whose key is in the environment
-    variable ``key``. ``texts`` is the maximum number of texts of a request by default, ``input``
-    and ``length`` are the keys of the texts and of the length of vectors. ``truncation`` holds the
-    key and its values for texts that are refused or truncated if they are too long, ``packing``
-    the key of packed vectors, ``types`` the input types of queries, documents and other texts.
-    ``vectors`` and ``tokens`` read an answer; tokens may be in its headers.
-    """
-
-    path: str = "/embeddings"
-    hosts: tuple[str, ...] = ()
-    key: str = ""
-    texts: int = 256
-    input: str = "input"
-    length: str = "dimensions"
-    packing: str = ""
-    truncation: tuple[str, Any, Any] | None = None
-    types: tuple[str, str, str] = ("", "", "")
-    more: Mapping[str, Any] = field(default_factory=dict)
-    vectors: Callable[[Any], Any] = _indexed
-    tokens: Callable[[Any, Mapping[str, str]], Any] = _reported
-
-    def input_type(self, role: str | None) -> str:
-        """Return the name of a role in this dialect, or an empty string."""
-        return self.types[ROLES.index(role if role in ROLES else None)]
-
-    def request(self, asked: EndpointEncoder, texts: Sequence[str], **how: Any) -> dict[str, Any]:
-        """Return the body of a request; ``how`` has ``role``, ``truncate`` and ``packed``."""
-        body: dict[str, Any] = {self.input: list(texts), **self.more}
-        if asked.model:
-            body["model"] = asked.model
-        if asked.dimensions:
-            body[self.length] = asked.dimensions
-        if self.packing and how["packed"]:
-            body[self.packing] = "base64"
-        if named := self.input_type(how["role"]):
-            body["input_type"] = named
-        if self.truncation is not None:
-            key, *values = self.truncation
-            body[key] = values[how["truncate"]]
-        return body
-
-
-DIALECTS = {
-    "openai": Dialect(hosts=("api.openai.com",), key="OPENAI_API_KEY", packing="encoding_format"),
-    "voyage": Dialect(
-        hosts=("api.voyageai.com",),
-        key="VOYAGE_API_KEY",
-        texts=128,
-        length="output_dimension",
-        packing="encoding_format",
-        truncation=("truncation", False, True),
-        types=("query", "document", ""),
-    ),
-    "cohere": Dialect(
-        path="/embed",
-        hosts=("api.cohere.com", "api.cohere.ai"),
-        key="COHERE_API_KEY",
-        texts=96,
-        input="texts",
-        length="output_dimension",
-        truncation=("truncate", "NONE", "END"),
-        types=("search_query", "search_document", "classification"),
-        more={"embedding_types": ["float"]},
-        vectors=lambda answer: answer["embeddings"]["float"],
-        tokens=_billed,
-    ),
-    # tokens are in a header, and errors about the number of texts are handled
-    "tei": Dialect(
-        path="/embed",
-        texts=32,
-        input="inputs",
-        truncation=("truncate", False, True),
-        vectors=list,
-        tokens=_computed,
-    ),
-    "ollama": Dialect(
-        path="/api/embed",
-        texts=64,
-        truncation=("truncate", False, True),
-        vectors=lambda answer: answer["embeddings"],
-        tokens=lambda answer, headers: answer.get("prompt_eval_count"),
-    ),
-}
-
-
-# -- the encoder ----------------------------------------------------------------------------
-
-
-@encoder("endpoint")
-@dataclass(eq=False, repr=False)
-class EndpointEncoder(PackagedEncoder):
-    """A text encoder behind an HTTP endpoint.
-
-    Parameters
-    ----------
-    url
-        The address up to the version, such as ``http://localhost:8080/v1``.
-    model
-        The name of the model on the server.
-    dialect
-        ``openai``, ``tei``, ``ollama``, ``cohere`` or ``voyage``; default: by the address.
-    api_key_env
-        The environment variable that holds the API key; default: that of a known provider.
-    batch_tokens, batch_texts
-        The maximum size of a request, in estimated tokens and in texts.
-    concurrency
-        The maximum number of requests under way.
-    requests_per_minute, tokens_per_minute
-        Rate limits.
-    price_per_million_tokens
-        The price in dollars; 0 for a server of your own.
-    dimensions
-        The length of the vectors, where the server can shorten them.
-    prompt
-        A prefix for every text, or a mapping of ``query`` and ``document`` to prefixes.
-    revision
-        Any text; change it when the weights behind the name have changed.
-    timeout
-        Seconds in which an answer must be complete.
-    """
-
-    needs = ("httpx",)
-    extra = "endpoint"
-    uses_roles = True
-    #: the account that counts what it sends
-    sends_texts_to: ClassVar[str] = SERVICE
-    #: its vectors are kept in a database, where every call looks first
-    keeps_vectors = True
-    #: None: it gets all texts in one call, so that requests never wait for each other
-    chunk: ClassVar[int | None] = None
-
-    url: str
-    model: str = ""
-    dialect: str | None = None
-    api_key_env: str | None = None
-    batch_tokens: int = 8000
-    batch_texts: int | None = None
-    concurrency: int = 8
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    price_per_million_tokens: float | None = None
-    dimensions: int | None = None
-    prompt: str | Mapping[str, str] | None = None
-    revision: str | None = None
-    timeout: float = 60.0
-
-    def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Raise a DefinitionError for a wrong parameter; messages do not contain secrets."""
-        messages = [*_wrong_url(self.url), *_wrong_numbers(self)]
-        if self.dialect is not None and self.dialect not in DIALECTS:
-            hint = did_you_mean(self.dialect, DIALECTS)
-            dialects = ", ".join(DIALECTS)
-            messages.append(f'dialect must be one of {dialects}, got "{self.dialect}".{hint}')
-        if self.api_key_env is not None and not _VARIABLE.fullmatch(self.api_key_env):
-            messages.append("api_key_env must be the name of an environment variable.")
-        roles = {"query", "document"}
-        if isinstance(self.prompt, Mapping) and not set(self.prompt) <= roles:
-            messages.append("prompt must be a text, or a mapping of query and document to texts.")
-        if messages:
-            raise DefinitionError(*(f"endpoint: {message}" for message in messages))
-
-    @property
-    def spoken(self) -> str:
-        """The name of the dialect, by the address if it is not given."""
-        if self.dialect is not None:
-            return self.dialect
-        parts = urlsplit(self.url)
-        for name, dialect in DIALECTS.items():
-            if parts.hostname in dialect.hosts:
-                return name
-        if parts.path.endswith("/api/embed") or (parts.port == 11434 and "/v1" not in parts.path):
-            return "ollama"
-        return "tei" if parts.path.endswith("/embed") else "openai"
-
-    @property
-    def address(self) -> str:
-        """The address of requests."""
-        url, path = self.url.rstrip("/"), DIALECTS[self.spoken].path
-        return url if url.endswith(path) else url + path
-
-    @property
-    def price_per_token(self) -> float | None:
-        """The price of a token in dollars, if it is known."""
-        price = self.price_per_million_tokens
-        return None if price is None else price / 1e6
-
-    def prompt_for(self, role: str | None) -> str:
-        """Return what distinguishes the vectors of a role: its type and its prompt."""
-        parts = DIALECTS[self.spoken].input_type(role), self._prefix(role)
-        return " ".join(part for part in parts if part)
-
-    def _prefix(self, role: str | None) -> str:
-        if isinstance(self.prompt, Mapping):
-            return self.prompt.get(role or "", "")
-        return self.prompt or ""
-
-    def family(self) -> str:
-        """Return the name of its vectors; prices, keys and limits do not change vectors."""
-        self.check()
-        parts = [self.spoken, self.address, self.model, self.dimensions, self.revision]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-    def fingerprint(self) -> str:
-        """Return what the vectors depend on."""
-        return f"{self.family()} {self.prompt!r}"
-
-    def encode(self, texts: list[str], role: str | None = None) -> np.ndarray:
-        """Return one row per text; NaN for an empty text, which is not sent."""
-        account = current_account()
-        table = account.vectors(self.family())
-        prompt = self.prompt_for(role)
-        marks = [text_mark(prompt, text) if text.strip() else b"" for text in texts]
-        wanted = {mark: text for mark, text in zip(marks, texts, strict=True) if mark}
-        filled = [i for i, mark in enumerate(marks) if mark]
-        delivered = None
-        for _ in range(3):  # again, if vectors turn out to be damaged
-            Delivery(self, account, table, role).send(wanted)
-            delivered = table.read([marks[i] for i in filled]) if filled else None
-            if delivered is not None or not filled:
-                break
-        if filled and delivered is None:
-            raise ContractError(f"{table.database.path} does not return what was stored in it.")
-        if delivered is not None:
-            places = {mark: i for i, mark in enumerate(marks[j] for j in filled)}
-            distinct = len(places) == len(filled)
-            once = delivered if distinct else delivered.at(list(places.values()))
-            account.use(once, self.price_per_token)
-            if len(filled) == len(texts):
-                return delivered.vectors
-        rows = np.full((len(texts), table.width or 1), np.nan, np.float32)
-        if delivered is not None:
-            rows[filled] = delivered.vectors
-        return rows
-
-    def estimate(self, texts: Sequence[str], role: str | None = None) -> tuple[int, float]:
-        """Return how many texts are not in the cache, and their estimated tokens."""
-        table, prompt = current_account().vectors(self.family()), self.prompt_for(role)
-        missing = {text for text in texts if text_mark(prompt, text) not in table}
-        missing = {text for text in missing if text.strip()}
-        return len(missing), self.estimate_all(list(missing), role)
-
-    def estimate_all(self, texts: Sequence[str], role: str | None = None) -> float:
-        """Return the estimated tokens of texts, whether they are in the cache or not."""
-        table, prefix = current_account().vectors(self.family()), self._prefix(role)
-        return sum(_bytes(prefix + text) for text in texts) * _ratio(table)
-
-    def learned(self) -> _Learned:
-        """Return what this process has learned about the server."""
-        if not hasattr(self, "learned_"):
-            self.learned_ = _Learned()
-        return self.learned_
-
-    def key_variable(self) -> str:
-        """Return the environment variable of the API key, or an empty string if none is needed."""
-        dialect = DIALECTS[self.spoken]
-        is_provider = urlsplit(self.url).hostname in dialect.hosts
-        return self.api_key_env or (dialect.key if is_provider else "")
-
-    def api_key(self) -> str:
-        """Return the API key of the environment, or an empty string if none is needed."""
-        name = self.key_variable()
-        if not name:
-            return ""
-        key = os.environ.get(name, "").strip()
-        if not key:
-            raise ContractError(
-                f"the environment variable {name} is not set; it must hold the key."
-            )
-        if not key.isascii() or not key.isprintable():
-            raise ContractError(f"the API key in {name} has characters that no header can hold.")
-        return key
-
-
-def _wrong_url(url: Any) -> Iterator[str]:
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
-    except (ValueError, AttributeError, TypeError):
-        is_address = False
-    if not is_address:
-        yield "url must be an address such as http://localhost:8080/v1."
-        return
-    if parts.username is not None or parts.password is not None:
-        yield (
-            "url must not contain a user name or password; set api_key_env to the name of an "
-            "environment variable that holds the key."
-        )
-    if parts.query or parts.fragment:
-        yield (
-            "url must not contain ? or #; put the key into an environment variable (api_key_env), "
-            "and the name of the model into model, or after # in -m URL#MODEL."
-        )
-
-
-def _wrong_numbers(encoder: EndpointEncoder) -> Iterator[str]:
-    whole = ("batch_tokens", "batch_texts", "concurrency", "dimensions")
-    above = ("requests_per_minute", "tokens_per_minute", "timeout")
-    for name in (*whole, *above, "price_per_million_tokens"):
-        value: Any = getattr(encoder, name)
-        if value is None and name not in ("batch_tokens", "concurrency", "timeout"):
-            continue
-        kind = int if name in whole else (int, float)
-        right = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
-        if not right or value < 0 or (value == 0 and name != "price_per_million_tokens"):
-            what = "an integer >= 1" if name in whole else "a number > 0"
-            what = "a number >= 0" if name == "price_per_million_tokens" else what
-            yield f"{name} must be {what}, got {value!r}."
-
-
-def _bytes(text: str) -> int:
+def byte_count(text: str) -> int:
+    """Return the bytes of a text."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _ratio(table: VectorTable) -> float:
+def tokens_per_byte(table: VectorTable) -> float:
     """Return the tokens per byte that the server has counted so far, or an estimate."""
     return table.tokens / table.bytes if table.bytes else TOKENS_PER_BYTE
-
-
-# -- requests -------------------------------------------------------------------------------
 
 
 class _TooLarge(Exception):
@@ -483,7 +113,7 @@ class _Batch:
 
     @cached_property
     def size(self) -> int:
-        return sum(map(_bytes, self.texts))
+        return sum(map(byte_count, self.texts))
 
     @property
     def most_tokens(self) -> float:
@@ -500,7 +130,7 @@ class _Batch:
 
 
 @dataclass
-class _Learned:
+class Learned:
     """What a process has learned about a server.
 
     Whether it answers at all, whether it has delivered vectors, whether it sends them packed, the
@@ -531,14 +161,14 @@ class Delivery:
     """Requests for texts, several at a time; every answer is stored as soon as it arrives."""
 
     def __init__(
-        self, asked: EndpointEncoder, account: Account, table: VectorTable, role: str | None
+        self, encoder: EndpointEncoder, account: Account, table: VectorTable, role: str | None
     ) -> None:
-        self.asked, self.account, self.table, self.role = asked, account, table, role
-        self.dialect = DIALECTS[asked.spoken]
+        self.encoder, self.account, self.table, self.role = encoder, account, table, role
+        self.dialect = DIALECTS[encoder.spoken]
         self.key = ""
         self.stop = threading.Event()
         self.lock = threading.Lock()
-        self.known, self.delivered, self.refusals = asked.learned(), 0, 0
+        self.learned, self.delivered, self.refusals = encoder.learned(), 0, 0
         self.random = np.random.default_rng()
         self.missing: Mapping[bytes, str] = {}
 
@@ -547,19 +177,19 @@ class Delivery:
         self.missing = {mark: text for mark, text in texts.items() if mark not in self.table}
         if not self.missing:
             return
-        self.key = self.asked.api_key()
-        if (reason := self.account.given_up.get(self.asked.family())) is not None:
+        self.key = self.encoder.api_key()
+        if (reason := self.account.given_up.get(self.encoder.family())) is not None:
             raise type(reason)(str(reason))
-        if self.account.budget is not None and self.asked.price_per_token is None:
+        if self.account.budget is not None and self.encoder.price_per_token is None:
             raise DefinitionError(
-                f"{self.asked.model or self.asked.url}: a budget requires "
+                f"{self.encoder.model or self.encoder.url}: a budget requires "
                 f"price_per_million_tokens; set it to 0 for a server of your own."
             )
         import_extra("httpx", "endpoint")
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
         begun = time.perf_counter()
         try:
-            with HttpConnections(headers, self.asked.timeout) as self.connections:
+            with HttpConnections(headers, self.encoder.timeout) as self.connections:
                 self._send_all(list(self._batches(self.missing)))
         finally:
             self.account.sending(self.delivered, time.perf_counter() - begun)
@@ -567,14 +197,14 @@ class Delivery:
             self.table.refresh()
 
     def _batches(self, texts: Mapping[bytes, str]) -> Iterator[_Batch]:
-        prefix, ratio = self.asked._prefix(self.role), _ratio(self.table)
+        prefix, ratio = self.encoder.prefix_for(self.role), tokens_per_byte(self.table)
         marks: list[bytes] = []
         chosen: list[str] = []
-        size, most = 0.0, min(self.asked.batch_texts or self.dialect.texts, self.known.most)
+        size, most = 0.0, min(self.encoder.batch_texts or self.dialect.texts, self.learned.most)
         # texts of similar length together, as servers pad them
         for mark, text in sorted(texts.items(), key=lambda pair: -len(pair[1])):
-            tokens = _bytes(prefix + text) * ratio
-            if chosen and (len(chosen) >= most or size + tokens > self.asked.batch_tokens):
+            tokens = byte_count(prefix + text) * ratio
+            if chosen and (len(chosen) >= most or size + tokens > self.encoder.batch_tokens):
                 yield _Batch(marks, chosen)
                 marks, chosen, size = [], [], 0.0
             marks.append(mark)
@@ -584,10 +214,10 @@ class Delivery:
 
     def _send_all(self, batches: list[_Batch]) -> None:
         """Send all batches; after an error, requests under way are still stored."""
-        if not self.known.answers:
+        if not self.learned.answers:
             # the first one alone: a wrong address, key or model costs one request
             self._deliver(batches.pop(0))
-        with ThreadPoolExecutor(self.asked.concurrency) as pool:
+        with ThreadPoolExecutor(self.encoder.concurrency) as pool:
             futures = [pool.submit(self._deliver, batch) for batch in batches]
             try:
                 for future in as_completed(futures):
@@ -602,7 +232,7 @@ class Delivery:
         if self.stop.is_set():
             return
         try:
-            if len(batch.texts) > self.known.most:
+            if len(batch.texts) > self.learned.most:
                 raise _TooLarge("")
             self._store(batch, truncate=False)
         except _TooLarge as error:
@@ -611,7 +241,7 @@ class Delivery:
                 self._shorten(batch, str(error))
                 return
             if "batch size" in str(error).lower():
-                self.known.most = min(self.known.most, half)
+                self.learned.most = min(self.learned.most, half)
             self._deliver(batch.part(None, half))
             self._deliver(batch.part(half, None))
 
@@ -621,7 +251,7 @@ class Delivery:
         text = batch.texts[0]
         for attempt in range(SHORTENINGS):
             if not truncates:
-                text = text[: int(len(text) * _share_kept(message, attempt))]
+                text = text[: int(len(text) * share_to_keep(message, attempt))]
             if not text.strip():
                 break
             try:
@@ -637,8 +267,8 @@ class Delivery:
     def _refused_text(self, what: str) -> ContractError:
         """Return the error of refused texts; remember it if none was ever accepted."""
         error = ContractError(f"{self._where()} refuses {what}")
-        if not self.known.delivers:
-            self.account.given_up[self.asked.family()] = error
+        if not self.learned.delivers:
+            self.account.given_up[self.encoder.family()] = error
         return error
 
     # -- one request ------------------------------------------------------------------------
@@ -661,7 +291,7 @@ class Delivery:
                 break
             self._sleep(pause)
         given_up = self._postponed(f"{reply.reason} after {attempt + 1} attempts")
-        self.account.given_up[self.asked.family()] = given_up
+        self.account.given_up[self.encoder.family()] = given_up
         raise given_up
 
     def _claimed(self, batch: _Batch) -> tuple[_Batch, Reservation | None]:
@@ -694,12 +324,12 @@ class Delivery:
         """Return what a batch needs at most."""
         return Request(
             batch.marks,
-            price=batch.most_tokens * self.known.excess * (self.asked.price_per_token or 0.0),
-            tokens=batch.size * _ratio(self.table),
-            room=self.table.room(len(batch.marks), self.asked.dimensions),
-            seconds=self.asked.timeout + SPARE_SECONDS,
-            requests_per_minute=self.asked.requests_per_minute,
-            tokens_per_minute=self.asked.tokens_per_minute,
+            price=batch.most_tokens * self.learned.excess * (self.encoder.price_per_token or 0.0),
+            tokens=batch.size * tokens_per_byte(self.table),
+            room=self.table.room(len(batch.marks), self.encoder.dimensions),
+            seconds=self.encoder.timeout + SPARE_SECONDS,
+            requests_per_minute=self.encoder.requests_per_minute,
+            tokens_per_minute=self.encoder.tokens_per_minute,
         )
 
     def _send(self, batch: _Batch, claim: Reservation, truncate: bool) -> _Reply:
@@ -721,11 +351,11 @@ class Delivery:
 
     def _attempt(self, batch: _Batch, truncate: bool) -> _Reply:
         body = self.dialect.request(
-            self.asked, batch.texts, role=self.role, truncate=truncate, packed=self.known.packed
+            self.encoder, batch.texts, role=self.role, truncate=truncate, packed=self.learned.packed
         )
-        most = largest_answer(len(batch.texts), self.table.width or self.asked.dimensions)
+        most = largest_answer(len(batch.texts), self.table.width or self.encoder.dimensions)
         try:
-            response = self.connections.post(self.asked.address, body, most)
+            response = self.connections.post(self.encoder.address, body, most)
         except AnswerTooLarge as error:
             raise ContractError(
                 f"{self._where()} sent an answer of {error} for {len(batch.texts)} texts, where "
@@ -734,16 +364,16 @@ class Delivery:
         except ValueError as error:
             raise ContractError(f"{self._where()}: {self._safe(str(error))}") from None
         except NotSent as error:
-            if error.refused and not self.known.answers:
+            if error.refused and not self.learned.answers:
                 raise ContractError(
-                    f"no server answers at {self.asked.address} ({self._safe(str(error))}); start "
-                    f"it, or check the address."
+                    f"no server answers at {self.encoder.address} ({self._safe(str(error))}); "
+                    f"start it, or check the address."
                 ) from None
             return _Reply(None, f"the connection was lost ({self._safe(str(error))})")
         except LostAnswer as error:
             reason = f"the connection was lost ({self._safe(str(error))})"
             return _Reply(None, reason, charged=True)
-        self.known.answers = True
+        self.learned.answers = True
         return _Reply(response, f"status {response.status} {self._message(response)}")
 
     def _read(self, batch: _Batch, claim: Reservation, response: Response) -> Settlement:
@@ -758,19 +388,19 @@ class Delivery:
             text = self._safe(json.dumps(body)[: 2 * MESSAGE_LENGTH])[:MESSAGE_LENGTH]
             raise ContractError(
                 f"{self._where()} sent an answer of another form than that of the dialect "
-                f'"{self.asked.spoken}": {text}; set dialect, or check the address.'
+                f'"{self.encoder.spoken}": {text}; set dialect, or check the address.'
             ) from None
         with self.lock:
             self._check_width(vectors.shape[1])
         tokens = self._tokens(batch, reported)
-        sizes = np.array([_bytes(text) for text in batch.texts])
+        sizes = np.array([byte_count(text) for text in batch.texts])
         # without a number of the server, an estimate is stored as a negative number
         total = -claim.request.tokens if tokens is None else tokens
         rows = np.zeros(len(batch.texts), ROW)
         rows["mark"] = np.frombuffer(b"".join(batch.marks), ROW["mark"])
         rows["tokens"] = total * (sizes + 1) / (sizes + 1).sum()
         rows["bytes"], rows["truncated"] = sizes, batch.truncated
-        per_token = self.asked.price_per_token
+        per_token = self.encoder.price_per_token
         return Settlement(
             charged=claim.request.price if tokens is None else tokens * (per_token or 0.0),
             tokens=abs(total),
@@ -778,7 +408,7 @@ class Delivery:
             answer=ReceivedVectors(rows, vectors, response.seconds),
         )
 
-    def _tokens(self, batch: _Batch, reported: Any) -> float | None:
+    def _tokens(self, batch: _Batch, reported: object) -> float | None:
         """Return the tokens that the server counted; None if it did not, or nonsense."""
         if not reported:
             return None
@@ -791,18 +421,18 @@ class Delivery:
             log.warning("%s", remark)
             self.account.remark(remark)
         else:
-            self.known.excess = max(self.known.excess, tokens / batch.most_tokens)
+            self.learned.excess = max(self.learned.excess, tokens / batch.most_tokens)
         return tokens
 
     def _finish(self, claim: Reservation, outcome: Settlement) -> None:
         with self.lock:
-            name = self.asked.model or self.asked.url
+            name = self.encoder.model or self.encoder.url
             self.account.finish(claim, self.table, name, outcome)
             self.table.refresh()
             if outcome.answer is not None:
                 # another process may have got the first vectors meanwhile
                 self._check_width(outcome.answer.vectors.shape[1])
-                self.refusals, self.known.delivers = 0, True
+                self.refusals, self.learned.delivers = 0, True
                 self.delivered += len(outcome.answer.rows)
                 self.account.services.progress(self.delivered)
         if outcome.answer is not None:
@@ -814,10 +444,10 @@ class Delivery:
                 f"{self._where()} sent vectors of {width} dimensions, and of {earlier} earlier; if "
                 f"the weights behind the name have changed, set revision to a new text."
             )
-        if self.asked.dimensions not in (None, width):
+        if self.encoder.dimensions not in (None, width):
             raise ContractError(
                 f"{self._where()} sent vectors of {width} dimensions instead of the "
-                f"{self.asked.dimensions} requested; it cannot shorten those of this model."
+                f"{self.encoder.dimensions} requested; it cannot shorten those of this model."
             )
 
     # -- errors -----------------------------------------------------------------------------
@@ -825,9 +455,9 @@ class Delivery:
     def _is_final(self, response: Response) -> bool:
         """Return whether an error is not repeated; a refusal of packed vectors is."""
         status = response.status
-        if status in (400, 422) and self.known.packed:
+        if status in (400, 422) and self.learned.packed:
             if re.search("encoding_format|base64", response.text):
-                self.known.packed = False
+                self.learned.packed = False
                 return False
         return status not in RETRIED and status < 500
 
@@ -846,23 +476,23 @@ class Delivery:
         if 300 <= status < 400:
             where = self._safe(response.headers.get("location", ""))[:MESSAGE_LENGTH]
             return ContractError(f"{self._where()} redirects to {where}; use that address.")
-        key = self.asked.key_variable() or "set api_key_env to the variable that holds it"
+        key = self.encoder.key_variable() or "set api_key_env to the variable that holds it"
         advice = _ADVICE.get(status, "the same request would be refused again").format(key=key)
         listed = ""
-        if status in (400, 404) and self.asked.spoken == "openai":
+        if status in (400, 404) and self.encoder.spoken == "openai":
             listed = self._known_models()
         return ContractError(f"{self._where()} answered {status}: {message}; {advice}.{listed}")
 
     def _known_models(self) -> str:
         """Return the models that the server lists, if it does."""
-        address = self.asked.address.removesuffix(self.dialect.path) + "/models"
+        address = self.encoder.address.removesuffix(self.dialect.path) + "/models"
         try:
             answer = self.connections.get(address, 16 * ERROR_BYTES)
             names = [str(item["id"])[:100] for item in json.loads(answer.content)["data"]]
         except Exception:  # the server has no such list
             return ""
         listed = ", ".join(names[:10])
-        return " " + self._safe(f"It has: {listed}.{did_you_mean(self.asked.model, names)}")
+        return " " + self._safe(f"It has: {listed}.{did_you_mean(self.encoder.model, names)}")
 
     def _json(self, response: Response, texts: int) -> Any:
         try:
@@ -907,10 +537,10 @@ class Delivery:
     def _without_room(self, reason: str) -> Postponed:
         """Return the error of vectors that cannot be stored, with the space that they need."""
         missing = sum(mark not in self.table for mark in self.missing)
-        dimensions, most = self.asked.dimensions, self.asked.batch_texts or self.dialect.texts
+        dimensions, most = self.encoder.dimensions, self.encoder.batch_texts or self.dialect.texts
         needed = self.table.database.space(
             self.table.room(missing + self.table.unsaved, dimensions),
-            self.asked.concurrency,
+            self.encoder.concurrency,
             self.table.room(min(most, missing), dimensions),
         )
         unsaved = ""
@@ -931,7 +561,7 @@ class Delivery:
             raise self._postponed("stopped")
 
     def _where(self) -> str:
-        return f"the endpoint {self.asked.address}"
+        return f"the endpoint {self.encoder.address}"
 
     def _safe(self, text: str) -> str:
         return plain_message(text, self.key)
@@ -954,7 +584,7 @@ def _wait(stop: threading.Event, seconds: float) -> None:
     stop.wait(seconds)
 
 
-def _share_kept(message: str, attempt: int) -> float:
+def share_to_keep(message: str, attempt: int) -> float:
     """Return the share of a text to keep, by the limit and the size in the server's message."""
     numbers = [int(digits) for digits in re.findall(r"\d+", message) if 1 < int(digits) < 10**7]
     for limit, size in zip(numbers, numbers[1:], strict=False):
