@@ -247,7 +247,7 @@ def test_which_folds_and_how_many_are_not_confused(cli, here, option):
     code, _, err = cli("run", "mine", *DEFINED, option, 1)
     assert code == 2 and option in err
     code, _, err = cli("run", "mine", *DEFINED, "--folds", 1)
-    assert code == 2 and "only_folds=1" in err
+    assert code == 2 and "karat.Only(folds=1)" in err
 
 
 def test_more_dimensions_than_an_encoder_is_known_to_have_are_exit_code_2(cli, here):

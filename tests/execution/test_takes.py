@@ -109,6 +109,13 @@ def test_the_reason_has_the_error_and_what_to_declare():
     assert "ValueError" in reasons["sentences"] and 'takes = ("table",)' in reasons["sentences"]
 
 
+def test_reasons_do_not_depend_on_which_trial_ends_first(monkeypatch):
+    in_order, execute = declined(Broken())[1], takes.execute
+    monkeypatch.setattr(takes, "execute", lambda *given: reversed(list(execute(*given))))
+    assert declined(Broken())[1] == in_order
+    assert "it takes no tables or texts" in in_order["rows"]
+
+
 def test_a_model_that_needs_more_rows_gets_more():
     planned, reasons = declined(Fussy())
     assert planned == {"rows", "sentences"} and not reasons

@@ -166,8 +166,9 @@ def _text_of(answer: object) -> str:
 
 def _reasons(trials: Mapping[str, str]) -> dict[str, str]:
     """Return why each modality that failed is declined, and what to declare."""
-    taken = [modality for modality, error in trials.items() if not error]
-    refused = [modality for modality, error in trials.items() if error]
+    tried = sorted(trials, key=list(PLURAL).index)  # trials end in any order
+    taken = [modality for modality in tried if not trials[modality]]
+    refused = [modality for modality in tried if trials[modality]]
     declared = ", ".join(f'"{modality}"' for modality in taken) + "," * (len(taken) == 1)
     reasons = {}
     for modality in refused:

@@ -335,7 +335,7 @@ def test_a_lost_scheduler_stops_the_run_and_resume_finishes_it(
     worker.wait(900)  # it ends by itself
     fragile.scheduler()
     fragile.worker("two")
-    options["scheduler"] = fragile.address
+    options["workers"] = karat.Machines(engine="dask", scheduler=fragile.address)
     (run,) = karat.evaluate({"slow": models.Slow()}, task, resume=True, **options)
     assert run.folder == caught.value.runs[0].folder
     (whole,) = karat.evaluate({"slow": models.Slow()}, task, output=tmp_path / "whole")
