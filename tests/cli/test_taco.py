@@ -196,7 +196,7 @@ def test_robustness_for_machines_is_what_the_function_returns(here, cli, runs):
     wanted = robustness(runs, baseline="dummy")
     result = cli("robustness", runs, "--baseline", "dummy", "--format", "csv")
     found = pd.read_csv(io.StringIO(result.out))
-    pd.testing.assert_frame_equal(found, wanted, check_dtype=False, rtol=1e-12)
+    pd.testing.assert_frame_equal(found, pd.DataFrame(wanted), check_dtype=False, rtol=1e-12)
     rows = json.loads(cli("robustness", runs, "--baseline", "dummy", "--format", "json").out)
     assert [row["model"] for row in rows] == wanted["model"].tolist()
     assert [row["mce"] for row in rows] == wanted["mce"].tolist()
