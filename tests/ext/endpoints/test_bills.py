@@ -21,20 +21,14 @@ def test_variants_of_an_endpoint_send_nothing_twice(tmp_path, words):
         made = EndpointEncoder(f"{server.url}/v1", "words-small", price_per_million_tokens=1.0)
         plan = make_plan(Catalog().models({"e": made}, [Variant(2), Variant(4)]), [words()])
         assert [(bill.model, bill.texts) for bill in estimate_bills(plan)] == [("e", 20)]
-        runs = karat.evaluate({"e": made}, words(), output=tmp_path, **VARIANTS)
+        runs = karat.evaluate(karat.Variants({"e": made}, **VARIANTS), words(), output=tmp_path)
         assert server.stats()["texts"] == 20
         assert len({run.results()["price"].sum() for run in runs}) == 1
         own = EndpointEncoder(f"{server.url}/v1", "words-small", dimensions=8)
         with pytest.raises(DefinitionError, match="dimensions"):
             karat.evaluate(karat.Variants({"e": own}, dimensions=[2]), words(), output=tmp_path)
-        assert (
-            len(
-                karat.evaluate(
-                    karat.Variants({"e": own}, precision="int8"), words(), output=tmp_path
-                )
-            )
-            == 2
-        )
+        compressed = karat.Variants({"e": own}, precision="int8")
+        assert len(karat.evaluate(compressed, words(), output=tmp_path)) == 2
 
 
 def test_a_bill_names_what_is_missing_and_its_price(words):
