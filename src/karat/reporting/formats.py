@@ -692,7 +692,10 @@ def _count(value: float) -> str:
     return "0" if pd.isna(value) else f"{value:.0f}"
 
 
-_whole = _form("{:,.0f}")
+def _whole(value: float) -> str:
+    return _form("{:,.0f}")(value)
+
+
 #: formats of points
 _POINTS: dict[str, Callable[[float], str]] = {
     "borda": lambda value: _form("{:,.1f}")(value).removesuffix(".0"),
