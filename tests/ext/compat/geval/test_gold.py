@@ -100,7 +100,11 @@ def test_recorded_rows_need_the_gamma_and_the_folds_of_their_time(encoder, tmp_p
         }
         tasks = [made[name] for name in RECORDED]
         (run,) = karat.evaluate(
-            {"rdf2vec": encoder}, tasks, output=tmp_path, workers=0, only_folds=range(30)
+            {"rdf2vec": encoder},
+            tasks,
+            output=tmp_path,
+            workers=0,
+            only=karat.Only(folds=range(30)),
         )
         scores = run.scores().query("metric == 'acc'").groupby("task", sort=False)["value"]
         rows = np.array([values.to_numpy().reshape(3, 10).mean(axis=1) for _, values in scores])
