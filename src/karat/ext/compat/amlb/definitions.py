@@ -81,6 +81,8 @@ MODULES = {
 USER_FRAMEWORK = "karat.compat.amlb.user_frameworks:UserFramework"
 #: parameters of their wrappers that have an effect here, without the underscore
 WRAPPER_PARAMS = ("step_size", "memory_margin", "k_folds")
+#: keys with an underscore that the parameters of a framework may have
+WRAPPER_KEYS = ("_save_artifacts", *(f"_{param}" for param in WRAPPER_PARAMS))
 #: values of ``enabled`` that mean no
 NOT_ENABLED = ("false", "no", "off", "n", "f", "0")
 
@@ -431,18 +433,12 @@ class _Framework:
             elif str(key).startswith("_") and key[1:] in WRAPPER_PARAMS:
                 model_params[key[1:]] = value
             elif str(key).startswith("_") and self._runs_here():
-                text = "is a parameter of the AutoML Benchmark's own wrapper; remove it."
-                supported = ", ".join(
-                    ("_save_artifacts", *(f"_{param}" for param in WRAPPER_PARAMS))
+                text = (
+                    "is a parameter of the AutoML Benchmark's own wrapper; remove it. "
+                    f"Supported: {', '.join(WRAPPER_KEYS)}."
                 )
-                self.translation.mistakes.append(
-                    mistake_at(
-                        value,
-                        (*self.path, "params", key),
-                        f"{text} Supported: {supported}.",
-                        key=True,
-                    )
-                )
+                mistake = mistake_at(value, (*self.path, "params", key), text, key=True)
+                self.translation.mistakes.append(mistake)
         return entry
 
     def _runs_here(self) -> bool:
