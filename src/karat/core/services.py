@@ -47,7 +47,9 @@ class UsageCounter:
 
     def facts(self) -> dict[str, Any]:
         """Return it as JSON values; empty if no service was used."""
-        return combined_usage([facts for each in self._usages.values() if (facts := each.facts())])
+        return combined_usage(
+            [facts for usage in self._usages.values() if (facts := usage.facts())]
+        )
 
 
 class RunServices:
@@ -137,13 +139,14 @@ class RunServices:
             account.close()
 
 
+#: the services of the runs that this process works for, the current one last
+_of_process: list[RunServices] = [RunServices()]
+
+
 def service_of(encoder: object) -> str:
     """Return the name of the service that an encoder sends texts to, or an empty string."""
     name = getattr(encoder, "sends_texts_to", "")
     return name if isinstance(name, str) and name and name in accounts else ""
-
-
-_of_process: list[RunServices] = [RunServices()]
 
 
 def current_services() -> RunServices:

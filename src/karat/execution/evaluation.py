@@ -187,7 +187,7 @@ def evaluate(
         )
         plan, suite = _planned(catalog, variants, tasks, options, (splitter, metrics))
     runs, postponed = _run_but_postponed(plan, suite, options, display)
-    problems = "\n".join([*postponed, *problems_of(runs, given=models is not None)])
+    problems = "\n".join([*postponed, *problems_of(runs, requested=models is not None)])
     if problems and on_failure != "warn":
         raise JobsFailed(problems, runs)
     if problems:
@@ -229,12 +229,12 @@ def _run_but_postponed(
         return stopped.runs, [str(stopped)]
 
 
-def find_data(catalog: Catalog, models: Any, tasks: Any, given: Mapping[str, Any]) -> Any:
+def find_data(catalog: Catalog, models: Any, tasks: Any, arguments: Mapping[str, Any]) -> Any:
     """Return the task on data that were passed instead of tasks, and tasks as they are.
 
-    ``given`` has the target, the groups and the weights.
+    ``arguments`` has the target, the groups and the weights.
     """
-    values = {name: given[name] for name in OF_DATA}
+    values = {name: arguments[name] for name in OF_DATA}
     present = {name: value for name, value in values.items() if value is not None}
     target = values["target"]
     if any(callable(getattr(target, method, None)) for method in ("fit", "predict")):
@@ -273,8 +273,8 @@ def _kind_of_target(models: Any) -> str | None:
     if isinstance(models, Mapping):
         models = list(models.values())
     listed = list(models) if isinstance(models, list | tuple | set) else [models]
-    types = [str(getattr(sklearn_tags(each), "estimator_type", None)) for each in listed]
-    kinds = {KINDS_OF_TAGS.get(each) for each in types}
+    types = [str(getattr(sklearn_tags(model), "estimator_type", None)) for model in listed]
+    kinds = {KINDS_OF_TAGS.get(name) for name in types}
     return kinds.pop() if len(kinds) == 1 else None
 
 
@@ -332,15 +332,15 @@ def change_metrics(suite: Suite, metrics: Any) -> Suite:
     return dataclasses.replace(suite, tasks=tasks)
 
 
-def problems_of(runs: Iterable[Run], given: bool = True) -> Iterator[str]:
-    """Yield a line per model with failed jobs, and per given model that ran on no task.
+def problems_of(runs: Iterable[Run], requested: bool = True) -> Iterator[str]:
+    """Yield a line per model with failed jobs, and per requested model that ran on no task.
 
     A metric that fails in all jobs of a task has a line, too.
     """
     for run in map(FrozenRun.of, runs):
         records = run.records()
         failed = [record for record in records if record["status"] in FAILURES]
-        reason = reason_nothing_ran(run) if given else None
+        reason = reason_nothing_ran(run) if requested else None
         if failed:
             first = failed[0]
             jobs = f"{len(failed)} of {len(records)} jobs failed"
@@ -400,13 +400,13 @@ def suite(name: str, define: Files = ()) -> Suite:
     return Catalog(define).suite(name)
 
 
-def make_options(given: Mapping[str, Any]) -> Options:
+def make_options(settings: Mapping[str, Any]) -> Options:
     """Return checked options, or raise a DefinitionError that lists every wrong one."""
-    given = {**given, "output": Path(given.get("output", Options.output))}
+    settings = {**settings, "output": Path(settings.get("output", Options.output))}
     for name, single in (("only", str), ("only_folds", int)):
-        if isinstance(given.get(name), single):
-            given[name] = [given[name]]
-    options = build("evaluate", Options, given, {})
+        if isinstance(settings.get(name), single):
+            settings[name] = [settings[name]]
+    options = build("evaluate", Options, settings, {})
     rows = () if options.max_rows is None else (options.max_rows,)
     messages = [
         f"{name} must be an integer from {least} to {most}, got {value!r}."
@@ -498,9 +498,9 @@ def find_models_and_suite(
     if chosen.name:
         attempt(lambda: pick_tasks(chosen, only, chosen.name))
     names = list(chosen.models) if models is None else models
-    found: list[Model] = attempt(lambda: catalog.models(names, variants), [])
+    found_models: list[Model] = attempt(lambda: catalog.models(names, variants), [])
     attempt(lambda: catalog.definitions.get("constraints", constraint))
-    if not found and not messages:
+    if not found_models and not messages:
         messages.append(
             f'no model was given and suite "{chosen.name}" defines none; give one, such as dummy '
             f"(-m dummy)."
@@ -508,7 +508,7 @@ def find_models_and_suite(
     if messages:
         # a mistake in a definition file is found by models and tasks alike
         raise DefinitionError(*dict.fromkeys(messages))
-    return found, chosen
+    return found_models, chosen
 
 
 def find_suite(catalog: Catalog, tasks: Tasks) -> Suite:
@@ -519,11 +519,11 @@ def find_suite(catalog: Catalog, tasks: Tasks) -> Suite:
         return tasks
     several = isinstance(tasks, Iterable) and not isinstance(tasks, Task | Dataset)
     listed: list[Any] = list(tasks) if several else [tasks]  # type: ignore[arg-type]
-    found: list[Task] = []
+    suite_tasks: list[Task] = []
     messages = [] if listed else ["no task was given."]
     for task in listed:
         try:
-            found += catalog.tasks(task) if isinstance(task, str) else [task]
+            suite_tasks += catalog.tasks(task) if isinstance(task, str) else [task]
         except DefinitionError as error:
             messages += error.messages
         if not isinstance(task, str | Task):
@@ -531,7 +531,7 @@ def find_suite(catalog: Catalog, tasks: Tasks) -> Suite:
             messages.append(f"a task must be a karat.Task or the name of one, got {kind}.")
     if messages:
         raise DefinitionError(*messages)
-    return Suite("custom", tuple(found))
+    return Suite("custom", tuple(suite_tasks))
 
 
 def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options: Options) -> Plan:
@@ -570,8 +570,8 @@ def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options:
 
 
 def _check_disk_space(options: Options, megabytes: int | None) -> None:
-    place = next((p for p in (options.output, *options.output.parents) if p.exists()), Path())
-    free = shutil.disk_usage(place).free // 2**20
+    folder = next((p for p in (options.output, *options.output.parents) if p.exists()), Path())
+    free = shutil.disk_usage(folder).free // 2**20
     if megabytes is not None and free < megabytes:
         raise DefinitionError(
             f'constraint "{options.constraint}" requires {megabytes:,} MB of free disk space in '
@@ -607,6 +607,6 @@ def is_corpus(catalog: Catalog, name: str) -> bool:
     """
     if not Path(name).is_dir() or "layout" not in registry.corpora:
         return False
-    known = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
+    defined = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
     layout = registry.corpora.get("layout")
-    return name not in known and (name.endswith("/") or bool(layout(Path(name))))
+    return name not in defined and (name.endswith("/") or bool(layout(Path(name))))

@@ -27,25 +27,52 @@ from karat.metrics.metric import Metric
 LOSSES = ("_error", "_loss", "_deviance")
 #: beginnings and ends of names for which scikit-learn is imported
 BEGINNINGS = (
-    *("neg_", "roc_auc", "jaccard", "average_precision", "balanced_accuracy", "top_k_accuracy"),
-    *("explained_variance", "precision_", "recall_", "f1_", "positive_likelihood"),
+    "neg_",
+    "roc_auc",
+    "jaccard",
+    "average_precision",
+    "balanced_accuracy",
+    "top_k_accuracy",
+    "explained_variance",
+    "precision_",
+    "recall_",
+    "f1_",
+    "positive_likelihood",
 )
 ENDS = (*LOSSES, "_score", "_corrcoef")
 #: functions of class probabilities or scores; others are known by their second parameter
 OF_PROBABILITIES = (
-    *("roc_auc_score", "average_precision_score", "top_k_accuracy_score", "hinge_loss"),
-    *("log_loss", "brier_score_loss", "d2_log_loss_score", "d2_brier_score"),
+    "roc_auc_score",
+    "average_precision_score",
+    "top_k_accuracy_score",
+    "hinge_loss",
+    "log_loss",
+    "brier_score_loss",
+    "d2_log_loss_score",
+    "d2_brier_score",
 )
 PROBABILITY_PARAMETERS = ("y_score", "y_proba", "y_prob", "probas_pred", "pred_decision")
 #: functions with values from 0 to 1
 SHARES = (
-    *("accuracy_score", "balanced_accuracy_score", "f1_score", "fbeta_score", "jaccard_score"),
-    *("precision_score", "recall_score", "roc_auc_score", "average_precision_score"),
+    "accuracy_score",
+    "balanced_accuracy_score",
+    "f1_score",
+    "fbeta_score",
+    "jaccard_score",
+    "precision_score",
+    "recall_score",
+    "roc_auc_score",
+    "average_precision_score",
 )
 #: functions that, of two classes, measure one
 OF_POSITIVE = (
-    *("f1_score", "fbeta_score", "jaccard_score", "precision_score", "recall_score"),
-    *("average_precision_score", "brier_score_loss"),
+    "f1_score",
+    "fbeta_score",
+    "jaccard_score",
+    "precision_score",
+    "recall_score",
+    "average_precision_score",
+    "brier_score_loss",
 )
 #: what the predictions must contain for the functions of a module
 NEEDS_OF_MODULES = {
@@ -137,8 +164,8 @@ def function_name(metric: Any) -> str:
         return registered
     score_function = _score_function(metric)
     name = _name(score_function)
-    known = scikit_learn_metric(name)
-    if known is not None and known.compute == score_function:
+    of_scikit_learn = scikit_learn_metric(name)
+    if of_scikit_learn is not None and of_scikit_learn.compute == score_function:
         return canonical_metric(name)
     if name in registry.metrics and registry.metrics.origin(name).startswith("karat."):
         raise DefinitionError(f'there is a metric "{name}"; give your function another name.')
@@ -176,12 +203,12 @@ def _parsed_arguments(name: str) -> dict[str, Any] | None:
     try:
         call: Any = ast.parse(name, mode="eval").body
         keywords = getattr(call, "keywords", [])
-        return {each.arg: ast.literal_eval(each.value) for each in keywords}
+        return {keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords}
     except (SyntaxError, ValueError):
         return None
 
 
-def _registered_name(metric: Any) -> str:
+def _registered_name(metric: object) -> str:
     """Return the name of a function that was registered with ``karat.metric``, or nothing."""
     for name in registry.metrics:
         definition = registry.metrics.get(name)
@@ -210,7 +237,7 @@ def _score_function(metric: Any) -> ScoreFunction:
     return ScoreFunction(function, arguments, 1, _of_probabilities(function))
 
 
-def _check_parameters(function: Any) -> None:
+def _check_parameters(function: Callable[..., Any]) -> None:
     name = _plain_name(function)
     if not name.isidentifier():
         raise DefinitionError(f"the metric {name} needs a name; define it with def.")
@@ -226,11 +253,11 @@ def _check_parameters(function: Any) -> None:
         )
 
 
-def _plain_name(function: Any) -> str:
+def _plain_name(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _of_probabilities(function: Any) -> bool:
+def _of_probabilities(function: Callable[..., Any]) -> bool:
     if _plain_name(function) in OF_PROBABILITIES:
         return True
     try:

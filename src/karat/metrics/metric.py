@@ -23,6 +23,22 @@ from karat.errors import DefinitionError, KaratError, did_you_mean
 
 Function = TypeVar("Function", bound=Callable[..., float])
 Shared = TypeVar("Shared")
+#: names of metrics in MTEB; in addition ``"ndcg_at_10"`` is ``"ndcg@10"``, and so on
+MTEB = {
+    "accuracy": "acc",
+    "ap": "pr_auc",
+    "cosine_spearman": "spearman",
+    "cosine_pearson": "pearson",
+    "cosine_ap": "pr_auc",
+    "cosine_f1": "f1_best",
+    "cosine_accuracy": "acc_best",
+    "cosine_precision": "f1_best_precision",
+    "cosine_recall": "f1_best_recall",
+}
+#: a score beyond the range of its metric by this share is rounded, not on another scale
+ROUNDED = 1e-6
+#: suffix of a metric that ignores questions without vectors
+COVERED = "_covered"
 
 
 class Undefined(KaratError):
@@ -100,9 +116,16 @@ def metric(
             raise DefinitionError(f'metric "{name}": unknown need "{need}".{hint}')
 
     def add(compute: Function) -> Function:
-        about = (inspect.getdoc(compute) or "").partition("\n")[0]
+        summary = (inspect.getdoc(compute) or "").partition("\n")[0]
         definition = Metric(
-            *(name, compute, higher_is_better, range, tuple(needs), about, weighted, by_group),
+            name,
+            compute,
+            higher_is_better=higher_is_better,
+            range=range,
+            needs=tuple(needs),
+            about=summary,
+            weighted=weighted,
+            by_group=by_group,
             positive_class=positive_class,
         )
         registry.metrics.register(name, definition)
@@ -117,10 +140,10 @@ def shared(function: Callable[[Predictions], Shared]) -> Callable[[Predictions],
 
     @wraps(function)
     def once(predictions: Predictions) -> Shared:
-        known = vars(predictions)
-        if key not in known:
-            known[key] = function(predictions)
-        return cast(Shared, known[key])
+        memo = vars(predictions)
+        if key not in memo:
+            memo[key] = function(predictions)
+        return cast(Shared, memo[key])
 
     return once
 
@@ -142,26 +165,6 @@ def of_each_row(
         return facts[key]
 
     return once
-
-
-#: names of metrics in MTEB; in addition ``"ndcg_at_10"`` is ``"ndcg@10"``, and so on
-MTEB = {
-    "accuracy": "acc",
-    "ap": "pr_auc",
-    "cosine_spearman": "spearman",
-    "cosine_pearson": "pearson",
-    "cosine_ap": "pr_auc",
-    "cosine_f1": "f1_best",
-    "cosine_accuracy": "acc_best",
-    "cosine_precision": "f1_best_precision",
-    "cosine_recall": "f1_best_recall",
-}
-
-
-#: a score beyond the range of its metric by this share is rounded, not on another scale
-ROUNDED = 1e-6
-#: suffix of a metric that ignores questions without vectors
-COVERED = "_covered"
 
 
 def get_metric(name: str) -> Metric:
@@ -200,8 +203,8 @@ def get_metric(name: str) -> Metric:
         return definition
     if not re.fullmatch("[1-9][0-9]*", cut):
         raise DefinitionError(f'metric "{name}": k must be an integer >= 1, as in "{stem}@10".')
-    found = _plain_metric(family)
-    return replace(found, name=name, compute=partial(found.compute, k=int(cut)))
+    family_metric = _plain_metric(family)
+    return replace(family_metric, name=name, compute=partial(family_metric.compute, k=int(cut)))
 
 
 def metric_label(name: str, higher_is_better: bool | None = None) -> str:
@@ -261,8 +264,8 @@ def _covered(full: Metric) -> Metric:
     def compute(predictions: Predictions) -> float:
         return _value(full, predictions.covered(full.by_group))
 
-    about = f"{full.about.rstrip('.')}; only of questions that the model can answer."
-    return replace(full, name=full.name + COVERED, compute=compute, about=about)
+    description = f"{full.about.rstrip('.')}; only of questions that the model can answer."
+    return replace(full, name=full.name + COVERED, compute=compute, about=description)
 
 
 def _unknown_metric(name: str, names: list[str]) -> DefinitionError:
@@ -276,16 +279,17 @@ def _askable_names(cut: str) -> list[str]:
 
 
 def _plain_metric(name: str) -> Metric:
-    found = registry.metrics.get(name)
-    if not isinstance(found, Metric):
+    definition = registry.metrics.get(name)
+    if not isinstance(definition, Metric):
         # a path or an entry point names the function; importing it has registered the metric
-        origin = f"{getattr(found, '__module__', '?')}:{getattr(found, '__qualname__', '?')}"
-        names = [known for known in registry.metrics if registry.metrics.origin(known) == origin]
+        path = (getattr(definition, name, "?") for name in ("__module__", "__qualname__"))
+        origin = ":".join(map(str, path))
+        names = [alias for alias in registry.metrics if registry.metrics.origin(alias) == origin]
         registered = map(registry.metrics.get, names)
-        found = next((other for other in registered if isinstance(other, Metric)), found)
-    if not isinstance(found, Metric):
+        definition = next((other for other in registered if isinstance(other, Metric)), definition)
+    if not isinstance(definition, Metric):
         raise DefinitionError(f'"{name}" is not a metric; decorate it with @karat.metric(...).')
-    return found
+    return definition
 
 
 def score(name: str, predictions: Predictions) -> tuple[float | None, str]:

@@ -17,6 +17,10 @@ import numpy as np
 from karat.core.predictions import Predictions
 from karat.metrics.metric import Undefined, metric, of_each_row, shared
 
+#: names of groups that are similarity measures
+MEASURES = ("cosine", "dot", "euclidean", "manhattan")
+_UNBOUNDED = (0.0, np.inf)
+
 
 @metric("acc", needs=("classes",), weighted=True)
 def acc(predictions: Predictions) -> float:
@@ -261,8 +265,8 @@ def auc_micro(predictions: Predictions) -> float:
     if scores.shape[1] == 2:
         return auc(predictions)
     weight = predictions.weight
-    each = None if weight is None else np.repeat(weight, scores.shape[1])
-    return _area((truth[:, None] == np.arange(scores.shape[1])).ravel(), scores.ravel(), each)
+    weights = None if weight is None else np.repeat(weight, scores.shape[1])
+    return _area((truth[:, None] == np.arange(scores.shape[1])).ravel(), scores.ravel(), weights)
 
 
 @metric("pr_auc", needs=("binary", "probabilities"), weighted=True, positive_class=True)
@@ -302,8 +306,8 @@ def acc_best(predictions: Predictions) -> float:
     """Accuracy at its best threshold: an upper bound."""
     gained, taken = _levels(predictions)
     # above a threshold, positive rows are correct, and negative rows below it
-    lost = np.concatenate([[0.0], np.cumsum(2 * gained - taken)])
-    return float((lost.max() + (taken - gained).sum()) / taken.sum())
+    net_gains = np.concatenate([[0.0], np.cumsum(2 * gained - taken)])
+    return float((net_gains.max() + (taken - gained).sum()) / taken.sum())
 
 
 @metric("max_ap", needs=("binary", "probabilities"), weighted=True, positive_class=True)
@@ -336,16 +340,14 @@ def max_recall(predictions: Predictions) -> float:
     return _max_of_measures(predictions, f1_best_recall)
 
 
-#: names of groups that are similarity measures
-MEASURES = ("cosine", "dot", "euclidean", "manhattan")
-
-
 def _max_of_measures(predictions: Predictions, compute: Callable[[Predictions], float]) -> float:
     """Return the highest value of the measures; other predictions are those of one measure."""
     group = predictions.group
     if group is None or not set(group.tolist()) <= set(MEASURES):
         return compute(predictions)
-    return max(compute(predictions.take(np.flatnonzero(group == each))) for each in set(group))
+    return max(
+        compute(predictions.take(np.flatnonzero(group == measure))) for measure in set(group)
+    )
 
 
 @metric(
@@ -358,9 +360,9 @@ def logloss(predictions: Predictions) -> float:
     a row is at most 36.0 in float64, 15.9 in float32 and 6.9 in float16.
     """
     chances = _chances(predictions)
-    given = chances[np.arange(len(predictions)), _true_codes(predictions)]
+    of_target = chances[np.arange(len(predictions)), _true_codes(predictions)]
     epsilon = np.finfo(predictions.precision).eps.astype(float)
-    return -_mean(np.log(np.clip(given, epsilon, 1 - epsilon)), predictions)
+    return -_mean(np.log(np.clip(of_target, epsilon, 1 - epsilon)), predictions)
 
 
 @metric("brier", higher_is_better=False, range=(0.0, 2.0), needs=("probabilities",), weighted=True)
@@ -381,8 +383,8 @@ def _true_codes(predictions: Predictions) -> np.ndarray:
     if not names:
         raise Undefined("the target is neither class labels nor the numbers 0 and 1.")
     codes = predictions.true_codes
-    given = predictions.truths == "classes" and predictions.probabilities is not None
-    if (codes >= (len(predictions.classes) if given else len(names))).any():
+    has_probabilities = predictions.truths == "classes" and predictions.probabilities is not None
+    if (codes >= (len(predictions.classes) if has_probabilities else len(names))).any():
         raise Undefined(f'the target class "{names[codes.max()]}" has no probabilities.')
     return codes
 
@@ -454,9 +456,6 @@ def _check_two_classes(rows: np.ndarray) -> None:
 def _clipped(value: float, lowest: float = 0.0) -> float:
     # rounding may exceed the bound by the last bit
     return float(min(max(value, lowest), 1.0))
-
-
-_UNBOUNDED = (0.0, np.inf)
 
 
 @metric("mse", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",), weighted=True)
@@ -626,9 +625,9 @@ class _Overlaps:
         class_sizes = self.class_sizes
         if len(class_sizes) == 1:
             return 1.0
-        left = -self.sizes @ np.log(self.sizes / self.cluster_sizes[self.clusters])
+        remaining = -self.sizes @ np.log(self.sizes / self.cluster_sizes[self.clusters])
         whole = -class_sizes @ np.log(class_sizes / len(self.target))
-        return float(min(max(1.0 - left / whole, 0.0), 1.0))
+        return float(min(max(1.0 - remaining / whole, 0.0), 1.0))
 
 
 @shared

@@ -152,10 +152,10 @@ def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | Non
         (parts, np.diff(parts), scale, shift, np.empty(size), np.empty(size)),
         (nodes, numbers, sums),
     )
-    feature, left, right, rows = nodes[:count].T.copy()
+    feature, left_children, right_children, rows = nodes[:count].T.copy()
     threshold, impurity = numbers[:count].T.copy()
     shares = sums[:count, None, : classes or 1] / rows[:, None, None]
-    return Grown(feature, left, right, rows, threshold, impurity, shares)
+    return Grown(feature, left_children, right_children, rows, threshold, impurity, shares)
 
 
 def _loops(size: int) -> Any:
@@ -263,17 +263,18 @@ class ModelTree:
         subtree: dict[int, tuple[float, int]] = {}
         for node in reversed(range(tree.node_count)):  # children come after their parents
             rows = reached[node]
-            left, right = int(tree.children_left[node]), int(tree.children_right[node])
-            ends = left < 0 or calm[node]
+            lower, upper = int(tree.children_left[node]), int(tree.children_right[node])
+            ends = lower < 0 or calm[node]
             if not ends:
-                np.logical_or(tested[left], tested[right], out=tested[node])
+                np.logical_or(tested[lower], tested[upper], out=tested[node])
                 tested[node, tree.feature[node]] = True
             terms = np.flatnonzero(tested[node]) if not ends else np.empty(0, dtype=np.intp)
             self.lines_[node] = line = _line(X[rows[:, None], terms], y[rows], terms, equal)
             subtree[node] = line.error, line.parameters
             if not ends:
-                error = sum(subtree[kid][0] * len(reached[kid]) for kid in (left, right))
-                error, parameters = error / len(rows), subtree[left][1] + subtree[right][1] + 1
+                error = sum(subtree[kid][0] * len(reached[kid]) for kid in (lower, upper))
+                error /= len(rows)
+                parameters = subtree[lower][1] + subtree[upper][1] + 1
                 split = adjusted(error, len(rows), parameters)
                 if adjusted(line.error, len(rows), line.parameters) > split + equal:
                     self._is_leaf[node], subtree[node] = False, (error, parameters)
@@ -299,9 +300,9 @@ def _rows_of_nodes(tree: Any, X: np.ndarray) -> dict[int, np.ndarray]:
     columns, reached = X.T.astype(np.float32), {0: np.arange(len(X))}
     for node in np.flatnonzero(tree.feature >= 0).tolist():  # parents come before children
         rows = reached[node]
-        left = columns[tree.feature[node]][rows] <= tree.threshold[node]
-        reached[int(tree.children_left[node])] = rows[left]
-        reached[int(tree.children_right[node])] = rows[~left]
+        goes_left = columns[tree.feature[node]][rows] <= tree.threshold[node]
+        reached[int(tree.children_left[node])] = rows[goes_left]
+        reached[int(tree.children_right[node])] = rows[~goes_left]
     return reached
 
 

@@ -61,14 +61,18 @@ def _similarities(a: Any, b: Any, names: Iterable[str], apart: Any = None) -> di
 class Measure:
     """The similarity of two vectors, for pairs of rows and for all rows of two matrices."""
 
-    def __init__(self, given: str | Callable[..., Any]) -> None:
-        self.given = given
-        if isinstance(given, str) and not _is_name(given) and (":" in given or given in measures):
-            given = measures.get(given)
-        if not isinstance(given, str) and not callable(given):
-            raise DefinitionError(f"probe: measure must be a name or a function, got {given!r}.")
-        self.own = None if isinstance(given, str) else given
-        self.name = given if isinstance(given, str) else ""
+    def __init__(self, measure: str | Callable[..., Any]) -> None:
+        self.given = measure
+        if (
+            isinstance(measure, str)
+            and not _is_name(measure)
+            and (":" in measure or measure in measures)
+        ):
+            measure = measures.get(measure)
+        if not isinstance(measure, str) and not callable(measure):
+            raise DefinitionError(f"probe: measure must be a name or a function, got {measure!r}.")
+        self.own = None if isinstance(measure, str) else measure
+        self.name = measure if isinstance(measure, str) else ""
         #: variances or covariance of the vectors, for the distances that divide by them
         self.arguments: dict[str, np.ndarray] | None = None
         if self.own is None and not _is_name(self.name):
@@ -323,9 +327,9 @@ def match(
 ) -> np.ndarray:
     """Return, for each question, the mean best match over the items of its two bags."""
     items, position = np.unique(np.concatenate([one.rows, other.rows]), return_inverse=True)
-    left, right = (position[: len(one.rows)], one), (position[len(one.rows) :], other)
+    of_one, of_other = (position[: len(one.rows)], one), (position[len(one.rows) :], other)
     scores = table(items, items)
-    total = _best(scores, left, right) + _best(scores, right, left).T
+    total = _best(scores, of_one, of_other) + _best(scores, of_other, of_one).T
     similarities = total / (one.sizes[:, None] + other.sizes)
     return np.asarray(similarities[one.which, other.which])
 

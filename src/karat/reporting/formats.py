@@ -592,12 +592,13 @@ def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series
 
 def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     columns = [*_places(rows, starts), *_differences(rows)]
+    points = {"borda": _halves, "elo": _whole}
     for name in ("score", "median", "wins", "borda", "elo"):
         if name in rows:
             best = best_of(_compared(rows, name, starts), starts)
-            columns.append(_numbers(name, rows[name], best, _POINTS.get(name, rounded)))
+            columns.append(_numbers(name, rows[name], best, points.get(name, rounded)))
     if "elo" in rows:
-        columns.append(_interval(rows["elo_low"], rows["elo_high"], _POINTS["elo"]))
+        columns.append(_interval(rows["elo_low"], rows["elo_high"], _whole))
     return columns + _front(rows)
 
 
@@ -692,12 +693,12 @@ def _count(value: float) -> str:
     return "0" if pd.isna(value) else f"{value:.0f}"
 
 
-_whole = _form("{:,.0f}")
-#: formats of points
-_POINTS: dict[str, Callable[[float], str]] = {
-    "borda": lambda value: _form("{:,.1f}")(value).removesuffix(".0"),
-    "elo": _whole,
-}
+def _whole(value: float) -> str:
+    return _form("{:,.0f}")(value)
+
+
+def _halves(value: float) -> str:
+    return _form("{:,.1f}")(value).removesuffix(".0")
 
 
 def render(board: pd.DataFrame, shape: str) -> str:

@@ -106,13 +106,13 @@ def _row_pairs(tables: _Tables, spec: DataSpec) -> Dataset:
 def _search(tables: _Tables, spec: DataSpec) -> Dataset:
     matches = tables.taken[tables.taken["same"]] if tables.begin else tables.taken
     matches = matches.drop_duplicates(["left", "right"])
-    left, right = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
-    left, right = left[left != right], right[left != right]
+    left_rows, right_rows = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
+    left_rows, right_rows = left_rows[left_rows != right_rows], right_rows[left_rows != right_rows]
     # left rows without a match are neither queries nor candidates
     used = np.arange(len(tables.items)) >= tables.begin
-    used[left] = True
+    used[left_rows] = True
     ids = tables.items.index
-    questions, answers = pd.DataFrame({"query": ids[left]}), ids[right].to_numpy()
+    questions, answers = pd.DataFrame({"query": ids[left_rows]}), ids[right_rows].to_numpy()
     return Dataset(
         name=spec.name,
         items=tables.items[used],
@@ -120,7 +120,7 @@ def _search(tables: _Tables, spec: DataSpec) -> Dataset:
         target=answers,
         kind="items",
         modality="table",
-        group=tables.group[left],
+        group=tables.group[left_rows],
         about=spec.about,
     )
 
@@ -128,8 +128,8 @@ def _search(tables: _Tables, spec: DataSpec) -> Dataset:
 def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
     """Return one question per row; its class is the connected component of matching rows."""
     matches = tables.pairs[tables.pairs["same"]]
-    left, right = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
-    entities = connected_nodes(left, right, len(tables.items)).astype(str).astype(object)
+    left_rows, right_rows = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
+    entities = connected_nodes(left_rows, right_rows, len(tables.items)).astype(str).astype(object)
     questions = pd.DataFrame({"row": tables.items.index})
     return Dataset(
         name=spec.name,
@@ -204,9 +204,9 @@ def _entities(ids: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
     return pd.Series(entities, dtype=object)
 
 
-def _same_entities(left: pd.Series, right: pd.Series, where: str) -> pd.DataFrame:
+def _same_entities(left_entities: pd.Series, right_entities: pd.Series, where: str) -> pd.DataFrame:
     """Return the positions of all pairs of rows of the same entity, in order."""
-    count = int((left.value_counts() * right.value_counts()).sum())
+    count = int((left_entities.value_counts() * right_entities.value_counts()).sum())
     if count > MAX_PAIRS:
         raise DataError(
             f"{where} gives {count} matching pairs, more than {MAX_PAIRS}: it holds classes, "
@@ -214,16 +214,18 @@ def _same_entities(left: pd.Series, right: pd.Series, where: str) -> pd.DataFram
         )
     sides = [
         pd.DataFrame({"entity": entities.to_numpy(), side: np.arange(len(entities))})
-        for side, entities in (("left", left), ("right", right))
+        for side, entities in (("left", left_entities), ("right", right_entities))
     ]
     pairs = sides[0].merge(sides[1], on="entity").drop(columns="entity")
     return pairs.sort_values(["left", "right"], ignore_index=True)
 
 
-def _features(left: pd.DataFrame, right: pd.DataFrame, key: str, spec: DataSpec) -> list[str]:
-    require_columns(left, [*spec.drop, *spec.fields], spec.name)
-    columns = [c for c in spec.fields or left.columns if c not in (key, *spec.drop)]
-    both = [column for column in columns if column in right.columns]
+def _features(
+    left_table: pd.DataFrame, right_table: pd.DataFrame, key: str, spec: DataSpec
+) -> list[str]:
+    require_columns(left_table, [*spec.drop, *spec.fields], spec.name)
+    columns = [c for c in spec.fields or left_table.columns if c not in (key, *spec.drop)]
+    both = [column for column in columns if column in right_table.columns]
     if not both:
         raise DataError(f'{spec.name}: the tables have no column in common besides "{key}".')
     return both
@@ -237,20 +239,26 @@ def _two_tables(folder: Path, spec: DataSpec) -> _Tables:
         duplicates = frame[key][frame[key].duplicated()]
         if len(duplicates):
             raise DataError(f'{sides[side]}: duplicate {key} "{duplicates.iloc[0]}".')
-    left, right = frames["left"], frames["right"]
+    left_table, right_table = frames["left"], frames["right"]
     if "matches" in spec.options:
-        pairs = _listed(file_in(folder, spec.options["matches"]), spec, (left[key], right[key]))
+        pairs = _listed(
+            file_in(folder, spec.options["matches"]), spec, (left_table[key], right_table[key])
+        )
     else:
         _required(spec, "entity")
         entities = [_entities(frame[key], spec, sides[side]) for side, frame in frames.items()]
         pairs = _same_entities(entities[0], entities[1], f"{folder}: {key}").assign(same=True)
     if not pairs["same"].any():
         raise DataError(f"{spec.name}: no row of {sides['left']} has a match.")
-    columns = _features(left, right, key, spec)
-    items = pd.concat([left[columns], right[columns]], ignore_index=True)
+    columns = _features(left_table, right_table, key, spec)
+    items = pd.concat([left_table[columns], right_table[columns]], ignore_index=True)
     items.index = pd.Index([f"{side}:{i}" for side, frame in frames.items() for i in frame[key]])
     return _Tables(
-        items=items, begin=len(left), group=left[key].to_numpy(), pairs=pairs, taken=pairs
+        items=items,
+        begin=len(left_table),
+        group=left_table[key].to_numpy(),
+        pairs=pairs,
+        taken=pairs,
     )
 
 

@@ -29,6 +29,10 @@ class Cost:
     keys: tuple[str, ...] = ()
 
 
+#: costs that the user states
+STATED = Cost("as given", "cheaper", max)
+
+
 def _job_seconds(job: Mapping[str, Any]) -> float | None:
     """Return the time to encode and predict one item; vectors are computed once per dataset."""
     if not job["questions"] or job["predict_seconds"] is None:
@@ -73,8 +77,6 @@ COSTS = {
         ("dimensions",),
     ),
 }
-#: costs that the user states
-STATED = Cost("as given", "cheaper", max)
 
 
 class ModelCosts:

@@ -89,18 +89,18 @@ class ItemNoise:
         fits = self._fits(rng, means + loss, np.sqrt(of_items), self._common_part(loss)) - loss
         fits[(means == 0) & (of_items == 0)] = 0.0  # equal on all items
         error, freedom = wider(of_items, self.items, self._fit_noise(rng, fits, of_items))
-        found = zip(fits.mean(axis=1), error, freedom, strict=True)
-        return [MeanDifference(float(m), float(e), float(f), self.step) for m, e, f in found]
+        estimates = zip(fits.mean(axis=1), error, freedom, strict=True)
+        return [MeanDifference(float(m), float(e), float(f), self.step) for m, e, f in estimates]
 
     def _binary(
         self, rng: np.random.Generator, loss: float, number: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance over items of the first repeat, with answers that are lost."""
-        lost = min(abs(loss), 1.0)
+        lost_share = min(abs(loss), 1.0)
         sizes, counts = np.unique(np.abs(self.differences), return_counts=True)
         values = np.concatenate([sizes, -sizes, [-math.copysign(1.0, loss)]])
-        shares = np.tile(counts / counts.sum() / 2, 2) * (1 - lost)
-        drawn = rng.multinomial(self.items, np.append(shares, lost), size=number)
+        shares = np.tile(counts / counts.sum() / 2, 2) * (1 - lost_share)
+        drawn = rng.multinomial(self.items, np.append(shares, lost_share), size=number)
         means, squares = drawn @ values / self.items, drawn @ values**2 / self.items
         return means, (squares - means**2) * self.items / max(self.items - 1, 1)
 
@@ -116,15 +116,16 @@ class ItemNoise:
             rng.choice(self.differences, self.items) * rng.choice([-1, 1], self.items)
             for _ in range(number)
         )
-        found = np.array([(sample.mean(), sample.var(ddof=1)) for sample in samples])
-        return found[:, 0] - loss, found[:, 1]
+        moments = np.array([(sample.mean(), sample.var(ddof=1)) for sample in samples])
+        return moments[:, 0] - loss, moments[:, 1]
 
     def _common_part(self, loss: float) -> float:
         """Return the correlation of the means of two repeats; answers are lost in all of them."""
         if not self.binary or self.design.is_hold_outs:
             return self.agreement
-        lost = min(abs(loss), 1.0)
-        of_fits, of_loss = (1 - lost) * float(np.mean(self.differences**2)), lost * (1 - lost)
+        share = min(abs(loss), 1.0)
+        of_fits = (1 - share) * float(np.mean(self.differences**2))
+        of_loss = share * (1 - share)
         whole = of_fits + of_loss
         return (self.agreement * of_fits + of_loss) / whole if whole else 1.0
 
@@ -141,8 +142,8 @@ class ItemNoise:
         with np.errstate(invalid="ignore", divide="ignore"):
             z = np.where(spread > 0, first[:, None] / spread, 0.0)
         common = math.sqrt(part) * z + math.sqrt(1 - part) * rng.standard_normal((number, 1))
-        own = rng.standard_normal((number, design.repeats))
-        means = math.sqrt(part) * common + math.sqrt(1 - part) * own
+        unshared = rng.standard_normal((number, design.repeats))
+        means = math.sqrt(part) * common + math.sqrt(1 - part) * unshared
         means = np.where(spread > 0, means * spread, first[:, None])
         means[:, 0] = first
         apart = rng.standard_normal(shape)
@@ -177,8 +178,8 @@ class ItemNoise:
         # of one fit: what items explain, and all
         explained = float(np.mean(self.differences**2)) / whole / self.items
         every = explained + self.retraining**2 / whole
-        shown = every * rng.chisquare(freedom, number) / freedom
-        once = [SeedNoise(float(variance), explained, freedom) for variance in shown]
+        variances = every * rng.chisquare(freedom, number) / freedom
+        once = [SeedNoise(float(variance), explained, freedom) for variance in variances]
         noises = [
             SeedNoise(n.variance / design.seeds, n.of_items / design.seeds, freedom) for n in once
         ]
@@ -200,10 +201,10 @@ class FoldNoise:
         shared = self.ratio / (1 + self.ratio) if self.folds > 1 else 0.0
         noise = math.sqrt(1 - shared) * rng.standard_normal((number, self.folds))
         noise += math.sqrt(shared) * rng.standard_normal((number, 1))
-        found = corrected_t(self.spread * noise - loss, self.ratio)
+        result = corrected_t(self.spread * noise - loss, self.ratio)
         freedom = max(self.folds - 1, 1)
-        each = zip(found.mean, found.error, strict=True)
-        return [MeanDifference(float(m), float(e), freedom, self.step) for m, e in each]
+        estimates = zip(result.mean, result.error, strict=True)
+        return [MeanDifference(float(m), float(e), freedom, self.step) for m, e in estimates]
 
 
 Noise = ItemNoise | FoldNoise
@@ -226,32 +227,35 @@ def item_noises(
     explain, the excess is the noise of retraining.
     """
     scaled = [
-        np.asarray(own).reshape(len(own), -1, np.shape(own)[-1]) * unit
-        for own, (unit, _, _) in zip(gains, units, strict=True)
+        np.asarray(runs).reshape(len(runs), -1, np.shape(runs)[-1]) * unit
+        for runs, (unit, _, _) in zip(gains, units, strict=True)
     ]
-    wholes = [own.mean(axis=1) for own in scaled]
+    wholes = [runs.mean(axis=1) for runs in scaled]
     # variance of the mean of one run, from the differences of two
     expected = [
-        float(np.mean(run_differences(own) ** 2)) / own.shape[1] / 2 if len(own) > 1 else 0.0
-        for own in wholes
+        float(np.mean(run_differences(runs) ** 2)) / runs.shape[1] / 2 if len(runs) > 1 else 0.0
+        for runs in wholes
     ]
     more = _excess(wholes, expected)
-    found = []
-    for own, (_, step, binary), variance, design in zip(
+    noises = []
+    for runs, (_, step, binary), variance, design in zip(
         scaled, units, expected, designs or [ONE_FIT] * len(scaled), strict=True
     ):
-        part = design.part_of_baseline if len(own) > 1 else 1.0
-        pool, agreement = run_differences(own[:, 0]) * math.sqrt(part), _agreement(own, design)
+        part = design.part_of_baseline if len(runs) > 1 else 1.0
+        pool = run_differences(runs[:, 0]) * math.sqrt(part)
+        agreement = _agreement(runs, design)
         retraining = math.sqrt(2 * part * more * variance)
-        found.append(ItemNoise(pool, own.shape[2], step, binary, retraining, agreement, design))
-    return found
+        noises.append(ItemNoise(pool, runs.shape[2], step, binary, retraining, agreement, design))
+    return noises
 
 
 def _excess(gains: Sequence[np.ndarray], expected: Sequence[float]) -> float:
     """Return by which part the means of runs vary more than their items explain."""
-    known = [(own, e) for own, e in zip(gains, expected, strict=True) if e > 0]
-    freedom = sum(len(own) - 1 for own, _ in known)
-    statistic = sum((len(own) - 1) * float(own.mean(axis=1).var(ddof=1)) / e for own, e in known)
+    informative = [(runs, e) for runs, e in zip(gains, expected, strict=True) if e > 0]
+    freedom = sum(len(runs) - 1 for runs, _ in informative)
+    statistic = sum(
+        (len(runs) - 1) * float(runs.mean(axis=1).var(ddof=1)) / e for runs, e in informative
+    )
     return max(statistic / freedom - 1, 0.0) if freedom else 0.0
 
 

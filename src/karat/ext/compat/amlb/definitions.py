@@ -81,10 +81,14 @@ MODULES = {
 USER_FRAMEWORK = "karat.compat.amlb.user_frameworks:UserFramework"
 #: parameters of their wrappers that have an effect here, without the underscore
 WRAPPER_PARAMS = ("step_size", "memory_margin", "k_folds")
+#: keys with an underscore that the parameters of a framework may have
+WRAPPER_KEYS = ("_save_artifacts", *(f"_{param}" for param in WRAPPER_PARAMS))
 #: values of ``enabled`` that mean no
 NOT_ENABLED = ("false", "no", "off", "n", "f", "0")
 
-Made = tuple[str, str, Node]
+Entry = tuple[str, str, Node]
+#: what a definition says of a dataset: a path, a mapping or a list of paths
+Form = str | Mapping[str, Any] | Sequence[str]
 DEFAULTS = "__defaults__"
 TASK_KEYS = (
     "name",
@@ -199,31 +203,33 @@ class Translation:
     ``left_out`` says that the file has no definitions, so that nothing in it matters.
     """
 
-    entries: list[Made] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
     left_out: bool = False
 
-    def check_keys(self, node: Node, path: tuple[Key, ...], known: Iterable[str]) -> None:
+    def check_keys(self, node: Node, path: tuple[Key, ...], allowed: Iterable[str]) -> None:
         """Report unknown keys."""
-        known = list(known)
+        allowed = list(allowed)
         for key, child in node.value.items():
-            if key not in known:
-                near = did_you_mean(str(key), known) or f" Allowed: {', '.join(known)}."
+            if key not in allowed:
+                near = did_you_mean(str(key), allowed) or f" Allowed: {', '.join(allowed)}."
                 text = f"unknown key of the AutoML Benchmark.{near}"
                 self.mistakes.append(mistake_at(child, (*path, key), text, key=True))
 
     def refusals(self, section: str, name: str) -> str:
         """Return the mistakes of an entry as the reason why it cannot be selected."""
-        return "; ".join(str(each) for each in self.mistakes if each.path[:2] == (section, name))
+        return "; ".join(
+            str(mistake) for mistake in self.mistakes if mistake.path[:2] == (section, name)
+        )
 
     def refuse_mistaken(self) -> None:
         """Replace the entries with mistakes by their reasons: no mistake stops the others."""
-        for place, (section, name, node) in enumerate(self.entries):
+        for position, (section, name, node) in enumerate(self.entries):
             if why := self.refusals(section, name):
                 entry: dict[Key, Any] = {"refuse": why}
-                self.entries[place] = (section, name, plain_node(entry, node))
+                self.entries[position] = (section, name, plain_node(entry, node))
         refused = {(section, name) for section, name, _ in self.entries}
-        self.mistakes = [each for each in self.mistakes if each.path[:2] not in refused]
+        self.mistakes = [mistake for mistake in self.mistakes if mistake.path[:2] not in refused]
 
     def wrong(self, node: Node, path: tuple[Key, ...], wanted: str) -> None:
         """Report a value of the wrong type."""
@@ -242,8 +248,8 @@ def shape_of(root: Node) -> str:
     'frameworks'
     """
     if isinstance(root.value, list):
-        known = {"name", "openml_task_id", "openml_dataset_id", "dataset"}
-        tasks = [n for n in root.value if isinstance(n.value, dict) and known & n.value.keys()]
+        task_keys = {"name", "openml_task_id", "openml_dataset_id", "dataset"}
+        tasks = [n for n in root.value if isinstance(n.value, dict) and task_keys & n.value.keys()]
         return "benchmark" if tasks and len(tasks) == len(root.value) else ""
     if set(root.value) & {*CONFIG_ONLY} and set(root.value) <= {*UNUSED, *EFFECTIVE}:
         return "configuration"
@@ -251,77 +257,81 @@ def shape_of(root: Node) -> str:
     if len(entries) < len(root.value):
         return ""
     # a mapping under one of their keys is a definition of Karat below a mistyped section
-    found = {
+    keys = {
         key
         for node in entries
         for key, value in node.value.items()
         if key in ("params", "image") or not isinstance(value.value, dict)
     }
-    if found & {*LIMITS, "min_vol_size_mb"}:
+    if keys & {*LIMITS, "min_vol_size_mb"}:
         return "constraints"
-    return "frameworks" if found & {*FRAMEWORK_KEYS} - {"description"} else ""
+    return "frameworks" if keys & {*FRAMEWORK_KEYS} - {"description"} else ""
 
 
 def translate(root: Node) -> Translation:
     """Return the entries of one of their files."""
-    made = Translation()
+    translation = Translation()
     shape = shape_of(root)
     if shape == "benchmark":
-        add_benchmark(made, root, PurePath(root.file.label).stem)
+        add_benchmark(translation, root, PurePath(root.file.label).stem)
     elif shape == "configuration":
         text = (
             f"{root.file.label} is a configuration of the AutoML Benchmark, without definitions: "
             "pass it as -X config=FILE, or its folder as -u."
         )
         warnings.warn(text, KaratWarning, stacklevel=2)
-        made.left_out = True
+        translation.left_out = True
     elif shape == "constraints":
         for name, node in root.value.items():
             path = ("constraints", str(name))
-            made.check_keys(node, path, CONSTRAINT_KEYS)
-            entry = dict(limits_of(made, node, path))
+            translation.check_keys(node, path, CONSTRAINT_KEYS)
+            entry = dict(limits_of(translation, node, path))
             if node.child("description") is not None:
                 entry["description"] = node.value["description"]
-            made.entries.append((*path, node.renewed(entry)))
+            translation.entries.append((*path, node.renewed(entry)))
     else:
         frameworks = {str(name): node for name, node in root.value.items()}
         for name in frameworks:
             if not name.startswith("__"):  # a template in their file
-                made.entries.append(("models", name, _Framework(made, name, frameworks).entry()))
-    made.refuse_mistaken()
-    return made
+                translation.entries.append(
+                    ("models", name, _Framework(translation, name, frameworks).entry())
+                )
+    translation.refuse_mistaken()
+    return translation
 
 
-def plain_node(value: Any, at: Node) -> Node:
+def plain_node(value: object, at: Node) -> Node:
     """Return a value as a node at the place of another; nodes keep their own place."""
     if isinstance(value, Node):
         return value
     if isinstance(value, Mapping):
-        value = {key: plain_node(each, at) for key, each in value.items()}
+        value = {key: plain_node(child, at) for key, child in value.items()}
     elif isinstance(value, list | tuple):
-        value = [plain_node(each, at) for each in value]
+        value = [plain_node(child, at) for child in value]
     text = str(value) if isinstance(value, str | int | float) else ""
     return Node(value, at.file, at.line, at.key_line, text)
 
 
-def limits_of(made: Translation, node: Node, path: tuple[Key, ...]) -> Iterator[tuple[str, Node]]:
+def limits_of(
+    translation: Translation, node: Node, path: tuple[Key, ...]
+) -> Iterator[tuple[str, Node]]:
     """Yield the limits that are set; -1 and null mean no limit."""
     for key in (*LIMITS, "min_vol_size_mb"):
-        given = node.child(key)
-        if given is None or given.value in (None, -1):
+        limit = node.child(key)
+        if limit is None or limit.value in (None, -1):
             continue
-        number = isinstance(given.value, int | float) and not isinstance(given.value, bool)
-        if not number or given.value <= 0:
-            made.wrong(given, (*path, key), "a number > 0, or -1 for no limit")
+        number = isinstance(limit.value, int | float) and not isinstance(limit.value, bool)
+        if not number or limit.value <= 0:
+            translation.wrong(limit, (*path, key), "a number > 0, or -1 for no limit")
         else:
-            yield RENAMED.get(key, key), given
+            yield RENAMED.get(key, key), limit
 
 
 class _Framework:
     """One of their frameworks during translation; ``others`` are those of its file."""
 
-    def __init__(self, made: Translation, name: str, others: Mapping[str, Node]) -> None:
-        self.made = made
+    def __init__(self, translation: Translation, name: str, others: Mapping[str, Node]) -> None:
+        self.translation = translation
         self.name = name
         self.node = others[name]
         self.others = others
@@ -333,8 +343,8 @@ class _Framework:
 
     def entry(self) -> Node:
         """Return the definition of the model."""
-        made, node = self.made, self.node
-        made.check_keys(node, self.path, FRAMEWORK_KEYS)
+        translation, node = self.translation, self.node
+        translation.check_keys(node, self.path, FRAMEWORK_KEYS)
         entry: dict[Key, Node] = {}
         names_of = {"abstract": "abstract", "description": "description", "project": "homepage"}
         for theirs, ours in names_of.items():
@@ -358,7 +368,7 @@ class _Framework:
         if extends is None or extends.value is None:
             return None
         ours = [pattern.partition(".")[2] for pattern in MODULES.values()]
-        spelling = {each.lower(): each for each in (*ours, *self.others)}
+        spelling = {framework.lower(): framework for framework in (*ours, *self.others)}
         parent = spelling.get(str(extends.value).lower(), str(extends.value))
         return None if parent == name else parent
 
@@ -395,10 +405,10 @@ class _Framework:
         if self.module.lower() in MODULES:
             here = plain_node(MODULES[self.module.lower()], at)
             return {**inherited, "extends": at.renewed([*parents, here])}
-        known = ", ".join(pattern.partition(".")[2] for pattern in MODULES.values())
+        available = ", ".join(pattern.partition(".")[2] for pattern in MODULES.values())
         why = (
             f'{at.place}: the framework "{self.name}" needs the AutoML Benchmark module '
-            f"{self.module}, which is not available. Available: {known}, modules in the user "
+            f"{self.module}, which is not available. Available: {available}, modules in the user "
             f"folder (-u), and your own classes (module: package.module:Name)."
         )
         return {**inherited, "refuse": plain_node(why, at)}
@@ -411,23 +421,24 @@ class _Framework:
         if params is None or params.value is None:
             return {}
         if not isinstance(params.value, dict):
-            self.made.wrong(params, (*self.path, "params"), "a mapping")
+            self.translation.wrong(params, (*self.path, "params"), "a mapping")
             return {}
-        own = {key: value for key, value in params.value.items() if not str(key).startswith("_")}
-        entry: dict[Key, Node] = {"params": params.renewed(own)}
+        model_params = {
+            key: value for key, value in params.value.items() if not str(key).startswith("_")
+        }
+        entry: dict[Key, Node] = {"params": params.renewed(model_params)}
         for key, value in params.value.items():
             if key == "_save_artifacts":
-                entry["artifacts"] = _artifacts(self.made, value, self.path)
+                entry["artifacts"] = _artifacts(self.translation, value, self.path)
             elif str(key).startswith("_") and key[1:] in WRAPPER_PARAMS:
-                own[key[1:]] = value
+                model_params[key[1:]] = value
             elif str(key).startswith("_") and self._runs_here():
-                text = "is a parameter of the AutoML Benchmark's own wrapper; remove it."
-                known = ", ".join(("_save_artifacts", *(f"_{each}" for each in WRAPPER_PARAMS)))
-                self.made.mistakes.append(
-                    mistake_at(
-                        value, (*self.path, "params", key), f"{text} Supported: {known}.", key=True
-                    )
+                text = (
+                    "is a parameter of the AutoML Benchmark's own wrapper; remove it. "
+                    f"Supported: {', '.join(WRAPPER_KEYS)}."
                 )
+                mistake = mistake_at(value, (*self.path, "params", key), text, key=True)
+                self.translation.mistakes.append(mistake)
         return entry
 
     def _runs_here(self) -> bool:
@@ -438,7 +449,7 @@ class _Framework:
         at = self.node if params is None else params
         values = {} if params is None or params.value is None else params.value
         if not isinstance(values, dict):
-            self.made.wrong(at, (*self.path, "params"), "a mapping")
+            self.translation.wrong(at, (*self.path, "params"), "a mapping")
             return {}
         facts: dict[str, Any] = {"module": self.module, "folder": str(self.user_folder)}
         facts["framework"] = self.name
@@ -448,7 +459,7 @@ class _Framework:
             "params": plain_node({**facts, "framework_params": at.renewed(dict(values))}, at)
         }
         if (wanted := values.get("_save_artifacts")) is not None:
-            entry["artifacts"] = _artifacts(self.made, wanted, self.path)
+            entry["artifacts"] = _artifacts(self.translation, wanted, self.path)
         return entry
 
 
@@ -466,62 +477,65 @@ def user_module_folder(module: str, folder: Path | None) -> Path | None:
     Searched are the folder of the definition file and the user folders (KARAT_DATA).
     """
     inside = Path(*module.split(".")) if module and ":" not in module else None
-    known = os.environ.get("KARAT_DATA", "").split(os.pathsep)
-    for place in [*([folder] if folder else []), *(Path(each) for each in known if each)]:
+    data_folders = os.environ.get("KARAT_DATA", "").split(os.pathsep)
+    for candidate in [
+        *([folder] if folder else []),
+        *(Path(path) for path in data_folders if path),
+    ]:
         if inside is None or inside == Path():
             continue
-        if (place / inside).is_dir() or (place / inside).with_suffix(".py").is_file():
-            return place.absolute()
+        if (candidate / inside).is_dir() or (candidate / inside).with_suffix(".py").is_file():
+            return candidate.absolute()
     return None
 
 
-def _artifacts(made: Translation, node: Node, path: tuple[Key, ...]) -> Node:
+def _artifacts(translation: Translation, node: Node, path: tuple[Key, ...]) -> Node:
     listed = node.value if isinstance(node.value, list) else [node]
     if isinstance(node.value, bool) or node.value is None:
         return plain_node(["models"] if node.value else [], node)
-    if not all(isinstance(each.value, str) for each in listed):
-        made.wrong(node, (*path, "params", "_save_artifacts"), "a list of names")
+    if not all(isinstance(artifact.value, str) for artifact in listed):
+        translation.wrong(node, (*path, "params", "_save_artifacts"), "a list of names")
         return plain_node([], node)
     return node.renewed(listed)
 
 
-def add_benchmark(made: Translation, root: Node, suite: str) -> None:
+def add_benchmark(translation: Translation, root: Node, suite: str) -> None:
     """Add the tasks of a list as ``suite.name``, and the suite of the runnable ones."""
     defaults: dict[Key, Node] = {}
     tasks: dict[str, Node] = {}
-    for place, node in enumerate(root.value, start=1):
+    for position, node in enumerate(root.value, start=1):
         name = node.child("name")
         if name is None:
-            text = f"task {place} of the list has no name; add name: …"
-            made.mistakes.append(mistake_at(node, ("tasks",), text))
+            text = f"task {position} of the list has no name; add name: …"
+            translation.mistakes.append(mistake_at(node, ("tasks",), text))
         elif name.value == DEFAULTS:
-            made.check_keys(node, ("tasks", DEFAULTS), TASK_KEYS)
+            translation.check_keys(node, ("tasks", DEFAULTS), TASK_KEYS)
             defaults = {key: child for key, child in node.value.items() if key != "name"}
         elif not isinstance(name.value, str | int) or isinstance(name.value, bool):
-            made.wrong(name, ("tasks", "?", "name"), "a name")
+            translation.wrong(name, ("tasks", "?", "name"), "a name")
         elif any(str(name.text).lower() == other.lower() for other in tasks):
-            made.wrong(name, ("tasks", str(name.text), "name"), "a unique name")
+            translation.wrong(name, ("tasks", str(name.text), "name"), "a unique name")
         else:
             tasks[str(name.text)] = node
     left_out: dict[Key, Node] = {}
     runnable = []
     for name, node in tasks.items():
-        task = _Task(made, suite, name, node.renewed({**defaults, **node.value}))
-        why = task.refused or made.refusals("tasks", f"{suite}.{name}")
+        task = _Task(translation, suite, name, node.renewed({**defaults, **node.value}))
+        why = task.refused or translation.refusals("tasks", f"{suite}.{name}")
         if why and not task.disabled:
             left_out[name] = plain_node(why, node)
         elif not why:
             runnable.append(plain_node(f"{suite}.{name}", node))
-        made.entries.append(("tasks", f"{suite}.{name}", task.definition()))
+        translation.entries.append(("tasks", f"{suite}.{name}", task.definition()))
     suite_entry = {"tasks": root.renewed(runnable), "left_out": root.renewed(left_out)}
-    made.entries.append(("suites", suite, root.renewed(suite_entry)))
+    translation.entries.append(("suites", suite, root.renewed(suite_entry)))
 
 
 class _Task:
     """One of their tasks during translation; ``refused`` is the reason why it cannot be run."""
 
-    def __init__(self, made: Translation, suite: str, name: str, node: Node) -> None:
-        self.made = made
+    def __init__(self, translation: Translation, suite: str, name: str, node: Node) -> None:
+        self.translation = translation
         self.name = name
         self.node = node
         self.path: tuple[Key, ...] = ("tasks", f"{suite}.{name}")
@@ -533,8 +547,8 @@ class _Task:
         if self.disabled and enabled is not None:
             self._refuse(enabled, "it is disabled; remove enabled: false to run it.")
             return
-        made.check_keys(node, self.path, TASK_KEYS)
-        for key, value in limits_of(made, node, self.path):
+        translation.check_keys(node, self.path, TASK_KEYS)
+        for key, value in limits_of(translation, node, self.path):
             if key != "min_vol_size_mb":
                 self.entry[key] = value
         if (text := node.child("description")) is not None:
@@ -557,34 +571,36 @@ class _Task:
             self.entry["usual"] = USUAL
             return
         listed = metric.value if isinstance(metric.value, list) else [metric]
-        for each in listed:
-            if not isinstance(each.value, str):
-                self.made.wrong(metric, (*self.path, "metric"), "a metric or a list of metrics")
+        for name_node in listed:
+            if not isinstance(name_node.value, str):
+                self.translation.wrong(
+                    metric, (*self.path, "metric"), "a metric or a list of metrics"
+                )
                 return
-            if each.value not in registry.metrics:
-                near = did_you_mean(each.value, registry.metrics)
-                self._refuse(each, f'unknown metric "{each.value}".{near}')
+            if name_node.value not in registry.metrics:
+                near = did_you_mean(name_node.value, registry.metrics)
+                self._refuse(name_node, f'unknown metric "{name_node.value}".{near}')
         self.entry["metrics"] = metric.renewed(listed)
 
     def _data(self) -> None:
-        given = [
+        source_keys = [
             key
             for key in ("openml_task_id", "openml_dataset_id", "dataset")
             if self.node.child(key) is not None and self.node.value[key].value is not None
         ]
-        if not given:
+        if not source_keys:
             self._refuse(self.node, "it has neither openml_task_id nor dataset.")
             return
-        if len(given) > 1:
-            both = " and ".join(given)
-            self._refuse(self.node.value[given[1]], f"{both} are mutually exclusive.")
+        if len(source_keys) > 1:
+            both = " and ".join(source_keys)
+            self._refuse(self.node.value[source_keys[1]], f"{both} are mutually exclusive.")
             return
-        node = self.node.value[given[0]]
-        if given[0] == "dataset":
+        node = self.node.value[source_keys[0]]
+        if source_keys[0] == "dataset":
             self._files(node)
         elif not isinstance(node.value, int) or isinstance(node.value, bool) or node.value < 1:
-            self.made.wrong(node, (*self.path, given[0]), "an OpenML id")
-        elif given[0] == "openml_task_id":
+            self.translation.wrong(node, (*self.path, source_keys[0]), "an OpenML id")
+        elif source_keys[0] == "openml_task_id":
             self._load(
                 node, "karat.ext.compat.amlb.openml_tasks:openml_or_local_table", task_id=node
             )
@@ -596,7 +612,7 @@ class _Task:
             self._load(node, "karat.data.openml:openml_table", data_id=node)
             self.entry["split"] = {"use": "kfold", "folds": self._folds()}
 
-    def _load(self, node: Node, use: str, **params: Any) -> None:
+    def _load(self, node: Node, use: str, **params: object) -> None:
         self.entry["dataset"] = plain_node({"load": {"use": use, **params}}, node)
 
     def _folds(self) -> int:
@@ -605,7 +621,9 @@ class _Task:
 
     def _files(self, node: Node) -> None:
         if not isinstance(node.value, str | dict | list) or not node.value:
-            self.made.wrong(node, (*self.path, "dataset"), "a path, a mapping or a list of paths")
+            self.translation.wrong(
+                node, (*self.path, "dataset"), "a path, a mapping or a list of paths"
+            )
             return
         if isinstance(node.value, dict):
             kind = node.child("type")
@@ -614,9 +632,11 @@ class _Task:
                 at = node.value[series[0]] if series else node
                 self._refuse(at, "it is a time series, which is not supported.")
                 return
-            self.made.check_keys(node, (*self.path, "dataset"), DATASET_KEYS)
+            self.translation.check_keys(node, (*self.path, "dataset"), DATASET_KEYS)
             if kind is not None and kind.value is not None and kind.value not in TYPES:
-                self.made.wrong(kind, (*self.path, "dataset", "type"), f"one of {', '.join(TYPES)}")
+                self.translation.wrong(
+                    kind, (*self.path, "dataset", "type"), f"one of {', '.join(TYPES)}"
+                )
             elif kind is not None and kind.value is not None:
                 numbers = kind.value == "regression"
                 self.entry["kind"] = "regression" if numbers else "classification"
@@ -642,20 +662,20 @@ class Overrides:
     unused: list[str] = field(default_factory=list)
     switched_off: list[str] = field(default_factory=list, compare=False)
 
-    def put(self, key: str, value: Any, given: str) -> None:
-        """Set one key; ``given`` is how it was written."""
+    def put(self, key: str, value: object, origin: str) -> None:
+        """Set one key; ``origin`` is how it was written."""
         if key.startswith("f.") and key != "f.":
-            _put(self.params, key[2:].split("."), value, given)
+            _put(self.params, key[2:].split("."), value, origin)
         elif key.startswith("t.") and key[2:] in TASK_FIELDS:
             listed = [value] if key == "t.metric" and isinstance(value, str) else value
             self.task[TASK_FIELDS[key[2:]]] = None if value == -1 else listed  # -1 is no limit
         elif key in METRIC_KEYS:
-            self.metrics[METRIC_KEYS[key]] = _metrics_of(value, given)
+            self.metrics[METRIC_KEYS[key]] = _metrics_of(value, origin)
         elif key in RUN_KEYS:
             self.run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
         elif key == TIMING:
             self.run["inference"] = self.run.get("inference") or BATCHES
-            self.switched_off[:] = [] if value else [given]
+            self.switched_off[:] = [] if value else [origin]
         elif key in FOLDER_KEYS and isinstance(value, str):
             self.folders[key] = value
         elif key == TAGS_KEY:
@@ -666,34 +686,34 @@ class Overrides:
             self.unused.append(key.partition(".")[0])
         else:
             near = did_you_mean(key, KNOWN) or f" Available: {', '.join(KNOWN)}."
-            raise DefinitionError(f'{given}: unknown key "{key}".{near}')
+            raise DefinitionError(f'{origin}: unknown key "{key}".{near}')
 
 
 def read_overrides(
-    given: Sequence[str], config: Mapping[str, Any] | None = None, file: str = "config.yaml"
+    arguments: Sequence[str], config: Mapping[str, Any] | None = None, file: str = "config.yaml"
 ) -> Overrides:
     """Parse ``key=value`` arguments; a value is a Python literal, or else text.
 
     ``config`` is the content of a configuration file, which the arguments override.
 
-    >>> made = read_overrides(["seed=7", "t.metric=['auc']", "f.options.max_depth=3", "f.verbose"])
-    >>> made.run, made.task, made.params
+    >>> read = read_overrides(["seed=7", "t.metric=['auc']", "f.options.max_depth=3", "f.verbose"])
+    >>> read.run, read.task, read.params
     ({'seed': 7}, {'metrics': ['auc']}, {'options': {'max_depth': 3}, 'verbose': True})
     """
-    made = Overrides()
+    overrides = Overrides()
     for key, value in _dotted(config or {}):
         if key not in LOCATION_KEYS and value is not None:  # null is their default
-            made.put(key, value, f"{file}: {key}")
-    for each in given:
-        key, sign, text = each.partition("=")
+            overrides.put(key, value, f"{file}: {key}")
+    for argument in arguments:
+        key, sign, text = argument.partition("=")
         value = text if sign else True
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             value = ast.literal_eval(text) if sign else True
-        made.put(key, value, f"-X {each}")
-    if made.switched_off:
-        made.run["inference"] = ()
-    made.unused[:] = dict.fromkeys(made.unused)  # each is named once
-    return made
+        overrides.put(key, value, f"-X {argument}")
+    if overrides.switched_off:
+        overrides.run["inference"] = ()
+    overrides.unused[:] = dict.fromkeys(overrides.unused)  # each is named once
+    return overrides
 
 
 def _dotted(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -709,26 +729,26 @@ def _dotted(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{key}", value
 
 
-def _metrics_of(value: Any, given: str) -> list[str]:
+def _metrics_of(value: object, origin: str) -> list[str]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not listed:
-        raise DefinitionError(f"{given}: must be a metric or a list of metrics.")
+        raise DefinitionError(f"{origin}: must be a metric or a list of metrics.")
     for name in listed:
         if name not in registry.metrics:
             near = did_you_mean(str(name), registry.metrics)
-            raise DefinitionError(f'{given}: unknown metric "{name}".{near}')
+            raise DefinitionError(f'{origin}: unknown metric "{name}".{near}')
     return list(listed)
 
 
-def _put(params: dict[str, Any], path: Sequence[str], value: Any, each: str) -> None:
+def _put(params: dict[str, Any], path: Sequence[str], value: object, origin: str) -> None:
     for key in path[:-1]:
         params = params.setdefault(key, {})
         if not isinstance(params, dict):
-            raise DefinitionError(f'{each}: "{key}" already has a value.')
+            raise DefinitionError(f'{origin}: "{key}" already has a value.')
     params[path[-1]] = value
 
 
-def _seed(value: Any) -> int:
+def _seed(value: object) -> int:
     """Return a seed; ``auto`` and ``none`` draw one, which the run folder records."""
     if value in ("auto", "none"):
         return secrets.randbelow(2**31 - 1)
@@ -764,7 +784,7 @@ def files_of(folder: Path, benchmark: str, tag: str = "") -> list[Path]:
     files += [tagged_file(file, tag) for file in frameworks]
     files += _named(config, "benchmarks", "constraints_file", folder)
     folders = [folder / "benchmarks", *_named(config, "benchmarks", "definition_dir", folder)]
-    files += [place / f"{benchmark}.yaml" for place in folders]
+    files += [definitions / f"{benchmark}.yaml" for definitions in folders]
     return [path for path in dict.fromkeys(files) if path.is_file()]
 
 
@@ -800,20 +820,17 @@ def read_config(file: Path) -> Mapping[str, Any]:
 
 
 def _named(config: Mapping[str, Any], section: str, key: str, folder: Path) -> Iterator[Path]:
-    given = config.get(section)
-    value = given.get(key) if isinstance(given, Mapping) else None
-    for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, str) and "{root}" not in each:
-            yield folder / each.replace("{user}", str(folder))
+    settings = config.get(section)
+    value = settings.get(key) if isinstance(settings, Mapping) else None
+    for file in value if isinstance(value, list) else [value]:
+        if isinstance(file, str) and "{root}" not in file:
+            yield folder / file.replace("{user}", str(folder))
 
 
 FORMAT = DefinitionFormat(shape_of, translate, USUAL)
 
 
 # -- file datasets ----------------------------------------------------------------------------
-
-
-Form = str | Mapping[str, Any] | Sequence[str]
 
 
 def amlb_table(name: str, dataset: Form, folder: Path | None = None) -> Dataset:
@@ -834,9 +851,9 @@ def amlb_table(name: str, dataset: Form, folder: Path | None = None) -> Dataset:
             files.append(path)
             if pair.test is not None:
                 ids += [f"fold {fold} {part} {row}" for row in range(len(frame))]
-    about = {"source": ", ".join(path.name for path in files[:4]) + " …" * (len(files) > 4)}
-    about["sha256"] = ", ".join(sha256_of(path) for path in files[:20])
-    data = tables.dataset(_concatenated(name, frames, files), about)
+    facts = {"source": ", ".join(path.name for path in files[:4]) + " …" * (len(files) > 4)}
+    facts["sha256"] = ", ".join(sha256_of(path) for path in files[:20])
+    data = tables.dataset(_concatenated(name, frames, files), facts)
     if not ids:
         return data
     labels = pd.Index(ids)
@@ -893,10 +910,10 @@ class _Places:
                 )
             return self._both(path[::2], path[1::2])
         if path is not None:
-            found = self._found(path)
-            return _of_folder(self.name, found) if found.is_dir() else [Pair(found)]
+            local_path = self._found(path)
+            return _of_folder(self.name, local_path) if local_path.is_dir() else [Pair(local_path)]
         files = [definition.get(part) or [] for part in ("train", "test")]
-        return self._both(*([each] if isinstance(each, str) else list(each) for each in files))
+        return self._both(*([file] if isinstance(file, str) else list(file) for file in files))
 
     def _both(self, train: Sequence[str], test: Sequence[str]) -> list[Pair]:
         if len(train) != len(test) or not train:
@@ -910,27 +927,27 @@ class _Places:
                 raise DataError(f"{self.name}: {pair.train} is both the train and the test file.")
         return pairs
 
-    def _one(self, given: str) -> Path:
-        found = self._found(given)
-        if found.is_dir():
-            pairs = _of_folder(self.name, found)
+    def _one(self, source: str) -> Path:
+        path = self._found(source)
+        if path.is_dir():
+            pairs = _of_folder(self.name, path)
             if len(pairs) > 1 or pairs[0].test is not None:
-                raise DataError(f"{self.name}: {given} has several tables; give one file.")
+                raise DataError(f"{self.name}: {source} has several tables; give one file.")
             return pairs[0].train
-        return found
+        return path
 
-    def _found(self, given: Any) -> Path:
+    def _found(self, source: object) -> Path:
         """Return a local file or folder, downloaded and unpacked if necessary."""
-        if not isinstance(given, str) or not given:
-            raise DefinitionError(f"{self.name}: a path must be a string, got {given!r}.")
-        path = _downloaded(self.name, given) if _ADDRESS.match(given) else self._local(given)
+        if not isinstance(source, str) or not source:
+            raise DefinitionError(f"{self.name}: a path must be a string, got {source!r}.")
+        path = _downloaded(self.name, source) if _ADDRESS.match(source) else self._local(source)
         if path.is_file() and path.name.lower().endswith(ARCHIVES):
             return _unpacked(path)
         return path
 
-    def _local(self, given: str) -> Path:
-        inside = _PLACEHOLDER.sub("", given, count=1)
-        if inside != given:
+    def _local(self, source: str) -> Path:
+        inside = _PLACEHOLDER.sub("", source, count=1)
+        if inside != source:
             data_folders = os.environ.get("KARAT_DATA", "").split(os.pathsep)
             folders = [Path(folder).expanduser() for folder in data_folders if folder]
             hint = " Set KARAT_DATA (--data-dir) to its folder."
@@ -941,9 +958,9 @@ class _Places:
             if path.exists():
                 return path
         near = [o.name for p in tried[:1] if p.parent.is_dir() for o in p.parent.iterdir()]
-        where = tried[0] if tried else given
-        hint = did_you_mean(Path(given).name, near) + hint
-        raise DataError(f"{self.name}: there is no file {where}.{hint}", given)
+        where = tried[0] if tried else source
+        hint = did_you_mean(Path(source).name, near) + hint
+        raise DataError(f"{self.name}: there is no file {where}.{hint}", source)
 
 
 def _of_folder(name: str, folder: Path) -> list[Pair]:
@@ -958,14 +975,14 @@ def _of_folder(name: str, folder: Path) -> list[Pair]:
     )
     if len(files) == 1:
         return [Pair(files[0])]
-    found: dict[tuple[str, str], dict[tuple[str, int | None], Path]] = {}
+    tables: dict[tuple[str, str], dict[tuple[str, int | None], Path]] = {}
     for path in files:
         match = _PART.fullmatch(path.stem)
         if match:
             fold = None if match[3] is None else int(match[3])
             stem = str(path.parent / (match[1] or "").rstrip("_-"))
-            found.setdefault((stem, path.suffix.lower()), {})[match[2].lower(), fold] = path
-    complete = {key: pairs for key, parts in found.items() if (pairs := _paired(parts))}
+            tables.setdefault((stem, path.suffix.lower()), {})[match[2].lower(), fold] = path
+    complete = {key: pairs for key, parts in tables.items() if (pairs := _paired(parts))}
     if len({stem for stem, _ in complete}) != 1:
         raise DataError(
             f"{name}: {folder} has {len(files)} tables; expected X_train.csv and X_test.csv, or "
@@ -993,32 +1010,32 @@ def _downloaded(name: str, address: str) -> Path:
         raise DataError(f"{name}: {what}: only http and https are supported; download it first.")
     last = PurePosixPath(unquote(urlsplit(address).path)).name
     key = hashlib.sha256(address.encode()).hexdigest()[:16]
-    place = cache_folder() / "amlb" / key / (last if last and is_safe(last) else "data")
-    if place.is_file():
-        return place
+    file = cache_folder() / "amlb" / key / (last if last and is_safe(last) else "data")
+    if file.is_file():
+        return file
     if offline():
         raise Unavailable(f"{name}: {what} is not in the cache; unset KARAT_OFFLINE to get it.")
     try:
-        http_download.download(address, place, name=name)
+        http_download.download(address, file, name=name)
     except DataError as error:
         raise Unavailable(f"{name}: {error}.") from error
-    return place
+    return file
 
 
 def _unpacked(path: Path) -> Path:
     """Return the folder with the tables of an archive, unpacked once into the cache."""
-    place = cache_folder() / "amlb" / f"unpacked-{sha256_of(path)[:32]}"
-    if place.is_dir():
-        return place
-    with draft_folder(place.parent) as draft:
-        scratch = draft / place.name
+    folder = cache_folder() / "amlb" / f"unpacked-{sha256_of(path)[:32]}"
+    if folder.is_dir():
+        return folder
+    with draft_folder(folder.parent) as draft:
+        scratch = draft / folder.name
         unpack(path, scratch, TABLES)
         try:
-            scratch.rename(place)
+            scratch.rename(folder)
         except OSError:
-            if not place.is_dir():  # else another process unpacked the same file first
+            if not folder.is_dir():  # else another process unpacked the same file first
                 raise
-    return place
+    return folder
 
 
 class _Tables:
@@ -1029,9 +1046,9 @@ class _Tables:
         frame = self._frame(first, DataSpec(name))
         features = definition.get("features") or ()
         self.features = [
-            each.get("name") if isinstance(each, Mapping) else each for each in features
+            feature.get("name") if isinstance(feature, Mapping) else feature for feature in features
         ]
-        if not all(isinstance(each, str) for each in self.features):
+        if not all(isinstance(feature, str) for feature in self.features):
             raise DefinitionError(f"{name}: features must be a list of column names.")
         self.target = self._target(frame, definition.get("target"))
         kind = definition.get("type")
@@ -1048,15 +1065,15 @@ class _Tables:
             raise DataError(f"{self.name}: {path.name} must be one of {', '.join(TABLES)}.")
         return read_frame(path, spec)
 
-    def _target(self, frame: pd.DataFrame, given: Any) -> str:
+    def _target(self, frame: pd.DataFrame, target: Any) -> str:
         columns = list(frame.columns)
-        if isinstance(given, int) and not isinstance(given, bool):
-            if not -len(columns) <= given < len(columns):
-                raise DefinitionError(f"{self.name}: there is no column {given}.")
-            return str(columns[given])
-        if given is not None:
-            require_columns(frame, [given], self.name)
-            return str(given)
+        if isinstance(target, int) and not isinstance(target, bool):
+            if not -len(columns) <= target < len(columns):
+                raise DefinitionError(f"{self.name}: there is no column {target}.")
+            return str(columns[target])
+        if target is not None:
+            require_columns(frame, [target], self.name)
+            return str(target)
         lower = {str(column).lower(): str(column) for column in reversed(columns)}
         return lower.get("target") or lower.get("class") or str(columns[-1])
 
@@ -1081,9 +1098,9 @@ class _Tables:
         require_columns(frame, [*self.features, self.target], f"{self.name}: {path.name}")
         return frame[[*self.features, self.target]] if self.features else frame
 
-    def dataset(self, frame: pd.DataFrame, about: Mapping[str, str]) -> Dataset:
+    def dataset(self, frame: pd.DataFrame, facts: Mapping[str, str]) -> Dataset:
         """Return the dataset of all rows."""
-        data = Dataset.from_table(frame, self.target, name=self.name, kind=self.kind, about=about)
+        data = Dataset.from_table(frame, self.target, name=self.name, kind=self.kind, about=facts)
         data = data.with_drawn_by("name")
         if self.type == "binary" and len(data.classes) != 2:
             raise DataError(

@@ -10,7 +10,6 @@ are left out, and without the random forest no fold is replaced.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -100,7 +99,7 @@ def _ranks(table: pd.DataFrame) -> pd.DataFrame:
 def _texts(values: pd.DataFrame, counts: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return numbers with six digits, and the number of imputed folds in parentheses."""
 
-    def cell(value: Any, count: Any) -> str:
+    def cell(value: float, count: object) -> str:
         text = "" if np.isnan(value) else f"{value:.6g}"
         return f"{text} ({count})" if count else text
 

@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from karat.results.importing import (
     direction,
     metric_kind,
 )
-from karat.results.load import exported_runs
+from karat.results.load import Runs, exported_runs
 from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import Run
 from karat.results.tables import AMLB_COLUMNS, DECLINED, ELIMINATED, KARAT_COLUMNS, expand_folds
@@ -69,9 +69,11 @@ NEGATED = "neg_"
 KINDS = {"binary": "classification", "multiclass": "classification", "regression": "regression"}
 #: relative tolerance for rounded values
 NEAR = 1e-4
+#: makes a row from a run, the record of a job and the definition of its task
+MakeRow = Callable[[Run, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
-def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+def amlb_tables(runs: Runs) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield ``results.csv`` with the documented columns, the metrics, and ``type``.
 
     ``type`` is not documented, but the AutoML Benchmark's report code reads it.
@@ -89,18 +91,18 @@ def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     yield "results.csv", table[[*table.columns.drop("type"), "type"]]
 
 
-def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+def new_amlb_tables(runs: Runs) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield ``results.csv`` with the current columns; lower-is-better results are negated."""
     yield "results.csv", _table(runs, NEW, _present).drop(columns=HIGHER)
 
 
-def amlb_report_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+def amlb_report_tables(runs: Runs) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield the tables of its reports: summaries, normalized scores and leaderboards."""
     jobs = _table(runs, NEW, _present)
     yield from report_tables(jobs.rename(columns={"result": "score"}))
 
 
-def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
+def _table(runs: Runs, columns: tuple[str, ...], make: MakeRow) -> pd.DataFrame:
     """Return the rows of runs; a run with a job of another run of its model has its own name."""
     parts = [(name, list(_rows(run, label, make))) for run, name, label in exported_runs(runs)]
     times = Counter(_job(row) for _, part in parts for row in part)
@@ -118,7 +120,7 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
     return table.astype({name: "Int64" for name in WHOLE if name in columns})
 
 
-def _rows(run: Run, label: Mapping[str, str], make: Any) -> Iterator[dict[str, Any]]:
+def _rows(run: Run, label: Mapping[str, str], make: MakeRow) -> Iterator[dict[str, Any]]:
     tasks = {task["name"]: task for task in run.about["tasks"]}
     # another program would take a job that was not run for a failure
     ran = [record for record in run.records() if record["status"] != ELIMINATED]
@@ -479,7 +481,7 @@ def _params(text: str) -> dict[str, Any]:
     return {"text": text}
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -520,5 +522,5 @@ def _first_given(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     return [b if a is None else a for a, b in zip(values, others, strict=True)]
 
 
-def _some(**fields: Any) -> dict[str, Any]:
+def _some(**fields: object) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "")}

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from karat.config.catalog import Catalog, default_metrics
 from karat.core import registry
@@ -82,11 +83,11 @@ class AbstractDataManager:
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         for right, wrong in MISSPELLED.items():
-            own = vars(cls)
-            if wrong in own and right not in own:
-                setattr(cls, right, own[wrong])
-            elif right in own and wrong not in own:
-                setattr(cls, wrong, own[right])
+            members = vars(cls)
+            if wrong in members and right not in members:
+                setattr(cls, right, members[wrong])
+            elif right in members and wrong not in members:
+                setattr(cls, wrong, members[right])
 
     def initialize_vectors(self, vector_filename: str, vector_size: int) -> Any:
         """Return the vectors of a file, or None after noting how to read them later."""
@@ -134,8 +135,8 @@ class AbstractDataManager:
         gold = gold.rename(columns={key: "name", score: self.joined_score})
         if vectors is None:
             vectors = self.read_vector_file(vector_filename, vector_size)
-        known = gold["name"].isin(vectors["name"])
-        return gold.merge(vectors, on="name", how="inner"), gold[~known]
+        has_vector = gold["name"].isin(vectors["name"])
+        return gold.merge(vectors, on="name", how="inner"), gold[~has_vector]
 
     def create_vocab(
         self, vectors: pd.DataFrame, vector_filename: str, vector_size: int
@@ -229,7 +230,7 @@ def vector_table(names: Sequence[str], vectors: np.ndarray) -> pd.DataFrame:
     return table
 
 
-def default_analogy_function(a: Any, b: Any, c: Any) -> np.ndarray:
+def default_analogy_function(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> np.ndarray:
     """Return the vector that is to c as b is to a: b - a + c.
 
     >>> default_analogy_function([1, 0], [1, 1], [2, 0]).tolist()
@@ -326,15 +327,17 @@ class AbstractEvaluationManager(ABC):
 def supervise(manager: type, params: Parameters) -> Any:
     """Carry out an evaluation with the user's evaluation manager, and return the manager."""
     offers = {"data_manager": data_manager_of(params), "debugging_mode": params.debugging_mode}
-    found = _built(manager, offers)
-    found.create_result_directory()
-    found.initialize_vectors(params.vector_filename, params.vector_size or DEFAULT_SIZE)
-    run = found.run_tests_in_parallel if params.parallel else found.run_tests_in_sequential
+    supervisor = _built(manager, offers)
+    supervisor.create_result_directory()
+    supervisor.initialize_vectors(params.vector_filename, params.vector_size or DEFAULT_SIZE)
+    run = (
+        supervisor.run_tests_in_parallel if params.parallel else supervisor.run_tests_in_sequential
+    )
     scores = run(
         params.tasks, params.similarity_metric, params.top_k, _analogy(params.analogy_function)
     )
-    found.compare_with(params.compare_with, scores)
-    return found
+    supervisor.compare_with(params.compare_with, scores)
+    return supervisor
 
 
 def data_manager_of(params: Parameters) -> Any:
@@ -346,18 +349,18 @@ def data_manager_of(params: Parameters) -> Any:
 
 def own_format(name: str) -> Any:
     """Return the registered reader of a vector file format, or None for a built-in one."""
-    own = ":" in name or name in registry.vector_formats
-    return registry.vector_formats.get(name) if own else None
+    is_registered = ":" in name or name in registry.vector_formats
+    return registry.vector_formats.get(name) if is_registered else None
 
 
-def format_name(given: Any) -> str:
+def format_name(vector_format: object) -> str:
     """Return the name of a vector file format; a data manager is registered under its own."""
-    if isinstance(given, str):
-        return given
-    part = given if isinstance(given, type) else type(given)
+    if isinstance(vector_format, str):
+        return vector_format
+    part = vector_format if isinstance(vector_format, type) else type(vector_format)
     if not issubclass(part, AbstractDataManager):
         raise DefinitionError(
-            f"vector_file_format must be a name or a data manager, got {given!r}."
+            f"vector_file_format must be a name or a data manager, got {vector_format!r}."
         )
     name = f"{part.__module__}.{part.__qualname__}"
     registry.vector_formats.register(name, part)
@@ -374,8 +377,8 @@ def _built(part: Any, offers: Mapping[str, Any]) -> Any:
         raise DefinitionError(f"{part.__name__}: {error}.") from error
 
 
-def _analogy(given: Any) -> Any:
-    return registry.analogy_functions.get(given) if isinstance(given, str) else given
+def _analogy(function: str | Callable[..., Any] | None) -> Any:
+    return registry.analogy_functions.get(function) if isinstance(function, str) else function
 
 
 # -- names ----------------------------------------------------------------------------------
@@ -423,43 +426,43 @@ class Extensions:
     @cached_property
     def catalog(self) -> Catalog:
         """The definitions of the files; reading them registers the components in them."""
-        found = Catalog(self.define)
-        _ = found.definitions
-        return found
+        catalog = Catalog(self.define)
+        _ = catalog.definitions
+        return catalog
 
-    def task_names(self, given: Sequence[Any]) -> list[str]:
+    def task_names(self, requested: Sequence[Any]) -> list[str]:
         """Return the canonical names of tasks, or raise one error with all unknown names."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         mistakes: list[str] = []
-        for each in given:
+        for task in requested:
             try:
-                name = self.task_name(each)
+                name = self.task_name(task)
             except DefinitionError as error:
                 mistakes += error.messages
                 continue
             if name is None:
-                mistakes.append(self._unknown(str(each)))
+                mistakes.append(self._unknown(str(task)))
             else:
-                found[name] = None
+                names[name] = None
         if mistakes:
             raise DefinitionError(*mistakes)
-        return list(found)
+        return list(names)
 
     def _unknown(self, name: str) -> str:
-        both = [*(each for pair in TASKS.items() for each in pair), *self.names()]
+        both = [*(spelling for pair in TASKS.items() for spelling in pair), *self.names()]
         allowed = ", ".join(f"{long} ({short})" for long, short in TASKS.items())
         return (
             f'unknown task "{name}".{did_you_mean(name, both)} Available: {allowed}; or {ALL}; '
             f"or TASK:GOLD, a defined task, or package.module:Class."
         )
 
-    def task_name(self, given: Any) -> str | None:
+    def task_name(self, task: object) -> str | None:
         """Return the canonical name of a task, ``TASK:GOLD`` for a gold standard, or None."""
-        if isinstance(given, type):
-            name = _task_label(given)
-            task_managers.register(name, given)
+        if isinstance(task, type):
+            name = _task_label(task)
+            task_managers.register(name, task)
             return name
-        text = str(given)
+        text = str(task)
         if (gold := self._gold_of(text)) is not None:
             return f"{gold.task}:{gold.name}"
         if ":" in text:
@@ -475,26 +478,26 @@ class Extensions:
     def names(self) -> list[str]:
         """Return all names but those of GEval."""
         defined = self.catalog.definitions
-        golds = [each.name for each in GOLD_STANDARDS] + self._datasets()
+        golds = [standard.name for standard in GOLD_STANDARDS] + self._datasets()
         named = [f"{task}:{gold}" for task in _spellings().values() for gold in golds]
         return [*task_managers, *defined.names("tasks"), *dict.fromkeys(named)]
 
     def golds(self, tasks: Sequence[str]) -> list[Gold]:
         """Return the gold standards of tasks."""
-        found: list[Gold] = []
+        golds: list[Gold] = []
         for task in tasks:
             if task in TASKS:
-                found += [gold for gold in GOLD_STANDARDS if gold.task == task]
+                golds += [gold for gold in GOLD_STANDARDS if gold.task == task]
             elif (gold := self._gold_of(task)) is not None:
-                found.append(gold)
+                golds.append(gold)
             elif not self._is_manager(task):
-                found.append(self._defined(task))
-        return list(dict.fromkeys(found))
+                golds.append(self._defined(task))
+        return list(dict.fromkeys(golds))
 
     def managers(self, tasks: Sequence[str]) -> dict[str, Any]:
         """Return the task managers of tasks, by the name in result files."""
-        found = [task_managers.get(task) for task in tasks if self._is_manager(task)]
-        return {_task_label(part): part for part in found}
+        parts = [task_managers.get(task) for task in tasks if self._is_manager(task)]
+        return {_task_label(part): part for part in parts}
 
     def labels(self, tasks: Sequence[str]) -> list[str]:
         """Return the names of tasks in result files."""
@@ -547,15 +550,15 @@ class Extensions:
 
 
 def _spellings() -> dict[str, str]:
-    return {each.lower(): long for long, short in TASKS.items() for each in (long, short)}
+    return {spelling.lower(): long for long, short in TASKS.items() for spelling in (long, short)}
 
 
-def _task_label(part: Any) -> str:
+def _task_label(part: object) -> str:
     named = getattr(part, "get_task_name", None)
     return str(named()) if callable(named) else str(getattr(part, "__name__", part))
 
 
-def _check_manager(name: str, part: Any) -> None:
+def _check_manager(name: str, part: object) -> None:
     if not callable(getattr(part, "evaluate", None)):
         raise DefinitionError(f'task "{name}" must be a class with the method evaluate.')
 
@@ -601,8 +604,8 @@ class ManagerRun:
         manager = _built(part, offers)
         texts: dict[str, str] = {}
         scores: dict[str, Any] = {}
-        place = str(self.folder)
-        manager.evaluate(vectors, params.vector_filename, size, place, texts, scores)
+        folder = str(self.folder)
+        manager.evaluate(vectors, params.vector_filename, size, folder, texts, scores)
         self.log += [line for text in texts.values() for line in str(text).splitlines()]
         self.rows += [row for table in scores.values() for row in _score_rows(name, table)]
         if not scores:
@@ -621,9 +624,9 @@ def _for_task(data_manager: Any, task: str, debugging_mode: bool) -> Any:
     """Return the data manager of a task, under its name or its name in snake case."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", task).lower()
     for name in (task, snake):
-        found = data_manager.get_data_manager(name)
-        if found is not data_manager:
-            return _built(found, {"debugging_mode": debugging_mode})
+        task_data_manager = data_manager.get_data_manager(name)
+        if task_data_manager is not data_manager:
+            return _built(task_data_manager, {"debugging_mode": debugging_mode})
     return data_manager
 
 
@@ -634,10 +637,10 @@ def _score_rows(task: str, table: Any) -> Iterator[dict[str, Any]]:
     if missing:
         raise DataError(f"the scores of {task} have no column {', '.join(missing)}.")
     for row in table.to_dict(orient="records"):
-        found = {"task_name": task, "coverage": float("nan"), **row}
+        scores = {"task_name": task, "coverage": float("nan"), **row}
         for name in ("model", "model_configuration"):
-            found[name] = (
-                "-" if found[name] in (None, "") or found[name] != found[name] else found[name]
+            scores[name] = (
+                "-" if scores[name] in (None, "") or scores[name] != scores[name] else scores[name]
             )
-        found["score_value"] = float(found["score_value"])
-        yield {name: found[name] for name in SCORE_COLUMNS}
+        scores["score_value"] = float(scores["score_value"])
+        yield {name: scores[name] for name in SCORE_COLUMNS}

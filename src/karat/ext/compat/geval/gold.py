@@ -206,47 +206,47 @@ class Parameters(Mapping[str, Any]):
     def checked(self) -> Parameters:
         """Return the parameters in canonical spelling, or raise one error with all mistakes."""
         mistakes: list[str] = []
-        given: dict[str, Any] = dict(vars(self))
+        values: dict[str, Any] = dict(vars(self))
         extensions = extensions_of(self)  # first: other names may be defined there
-        given["define"] = extensions.define
+        values["define"] = extensions.define
         for name, check in _CHECKS.items():
             try:
-                own = (extensions,) if name == "tasks" else ()
-                given[name] = check(name, given[name], *own)
+                context = (extensions,) if name == "tasks" else ()
+                values[name] = check(name, values[name], *context)
             except DefinitionError as error:
                 mistakes += error.messages
         if mistakes:
             raise DefinitionError(*mistakes)
-        return Parameters(**given)
+        return Parameters(**values)
 
 
 def from_xml(path: str | Path) -> Parameters:
     """Return the parameters of an XML file: ``<parameters>`` with one element for each."""
-    given: dict[str, Any] = {}
-    known = [field.name for field in fields(Parameters)]
+    parameters: dict[str, Any] = {}
+    names = [field.name for field in fields(Parameters)]
     for element in _parse_xml(Path(path)):
         name, text = SPELLINGS.get(element.tag, element.tag), (element.text or "").strip()
-        if name not in known:
-            hint = did_you_mean(element.tag, [*known, *SPELLINGS])
+        if name not in names:
+            hint = did_you_mean(element.tag, [*names, *SPELLINGS])
             raise DefinitionError(f"{path}: unknown parameter <{element.tag}>.{hint}")
-        if name in given:
+        if name in parameters:
             raise DefinitionError(f"{path}: duplicate parameter <{element.tag}>.")
         for nested in (below for value in element for below in value):
             raise DataError(f"{path}: unexpected element <{nested.tag}> below <{element.tag}>.")
         values = [value.text.strip() for value in element if value.text and value.text.strip()]
         if name in ("tasks", "compare_with", "datasets"):
-            given[name] = values or _words(text) or ALL
+            parameters[name] = values or _words(text) or ALL
         elif text:
-            given[name] = _CHECKS[name](name, text) if name in _TYPED else text
-    if "vector_filename" not in given:
+            parameters[name] = _CHECKS[name](name, text) if name in _TYPED else text
+    if "vector_filename" not in parameters:
         raise DefinitionError(f"{path}: <vector_filename> is missing.")
-    return Parameters(**given)
+    return Parameters(**parameters)
 
 
 class _NoDoctype(ElementTree.TreeBuilder):
     """Rejects a document type, whose entities can name other files or grow without limit."""
 
-    def doctype(self, *_: Any) -> None:
+    def doctype(self, *_: object) -> None:
         raise DataError("a parameter file must not have a document type (<!DOCTYPE ...>).")
 
 
@@ -273,84 +273,94 @@ def extensions_of(params: Parameters) -> Any:
     """Return the tasks and gold standards that parameters may name besides GEval's own."""
     from karat.ext.compat.geval.extensions import Extensions
 
-    given = params.define
-    files = [given] if isinstance(given, str | Path) else given or ()
+    defined = params.define
+    files = [defined] if isinstance(defined, str | Path) else defined or ()
     folder = params.gold_directory_path
-    found = Extensions(tuple(map(Path, files)), str(Path(folder).expanduser()) if folder else None)
-    if found.define:
-        _ = found.catalog  # registers the components of the files
-    return found
+    extensions = Extensions(
+        tuple(map(Path, files)), str(Path(folder).expanduser()) if folder else None
+    )
+    if extensions.define:
+        _ = extensions.catalog  # registers the components of the files
+    return extensions
 
 
-def task_names(name: str, given: Any, own: Any = None) -> list[str]:
+def task_names(
+    name: str, requested: type | str | Iterable[Any] | None, extensions: Any = None
+) -> list[str]:
     """Return the long names of tasks, in the order of execution, then the names of own tasks.
 
     >>> task_names("tasks", ["SemAn", "Classification"])
     ['Classification', 'SemanticAnalogies']
     """
-    several = [given] if isinstance(given, type) else given or ()
-    wanted = _words(given) if isinstance(given, str) else list(several)
+    several = [requested] if isinstance(requested, type) else requested or ()
+    wanted = _words(requested) if isinstance(requested, str) else list(several)
     if not wanted:
         raise DefinitionError(f"{name} is empty: expected {ALL} or some of {', '.join(TASKS)}.")
     if ALL in wanted:
         return list(TASKS)
-    spelled = {each.lower(): long for long, short in TASKS.items() for each in (long, short)}
-    others = [each for each in wanted if str(each).lower() not in spelled]
-    chosen = {spelled[str(each).lower()] for each in wanted if each not in others}
-    named = (own or extensions_of(Parameters(""))).task_names(others) if others else []
+    spelled = {
+        spelling.lower(): long for long, short in TASKS.items() for spelling in (long, short)
+    }
+    others = [spelling for spelling in wanted if str(spelling).lower() not in spelled]
+    chosen = {spelled[str(spelling).lower()] for spelling in wanted if spelling not in others}
+    named = (extensions or extensions_of(Parameters(""))).task_names(others) if others else []
     return [*(long for long in TASKS if long in chosen), *named]
 
 
-def gold_names(name: str, given: Any) -> list[str]:
+def gold_names(name: str, requested: str | Iterable[object] | None) -> list[str]:
     """Return the names of gold standards, in the order of execution.
 
     >>> gold_names("datasets", "kore, Cities")
     ['Cities', 'KORE']
     """
-    wanted = _words(given) if isinstance(given, str) else [str(each) for each in given or ()]
-    known = list(dict.fromkeys(gold for _, gold in GOLD.values()))
+    wanted = (
+        _words(requested)
+        if isinstance(requested, str)
+        else [str(standard) for standard in requested or ()]
+    )
+    names = list(dict.fromkeys(gold for _, gold in GOLD.values()))
     if not wanted:
-        raise DefinitionError(f"{name} is empty: expected {ALL} or some of {', '.join(known)}.")
+        raise DefinitionError(f"{name} is empty: expected {ALL} or some of {', '.join(names)}.")
     if ALL in wanted:
         return [ALL]
-    spelled = {each.lower(): each for each in known}
-    unknown = [each for each in wanted if each.lower() not in spelled]
+    spelled = {standard.lower(): standard for standard in names}
+    unknown = [standard for standard in wanted if standard.lower() not in spelled]
     if unknown:
         raise DefinitionError(
             *(
-                f'unknown gold standard "{each}".{did_you_mean(each, known)} Available: '
-                f"{', '.join(known)}; or {ALL}."
-                for each in unknown
+                f'unknown gold standard "{standard}".{did_you_mean(standard, names)} Available: '
+                f"{', '.join(names)}; or {ALL}."
+                for standard in unknown
             )
         )
-    chosen = {spelled[each.lower()] for each in wanted}
-    return [each for each in known if each in chosen]
+    chosen = {spelled[standard.lower()] for standard in wanted}
+    return [standard for standard in names if standard in chosen]
 
 
-def truth(name: str, given: Any) -> bool:
+def truth(name: str, value: object) -> bool:
     """Return a boolean parameter, also from a text such as "false".
 
     >>> truth("parallel", "False"), truth("parallel", True)
     (False, True)
     """
-    text = str(given).strip().lower()
-    if isinstance(given, bool | str | int) and text in (*_TRUE, *_FALSE):
+    text = str(value).strip().lower()
+    if isinstance(value, bool | str | int) and text in (*_TRUE, *_FALSE):
         return text in _TRUE
-    raise DefinitionError(f"{name} must be true or false, got {given!r}.")
+    raise DefinitionError(f"{name} must be true or false, got {value!r}.")
 
 
-def _whole(name: str, given: Any) -> int | None:
-    if given is None and name in ("vector_size", "workers"):
+def _whole(name: str, value: object) -> int | None:
+    if value is None and name in ("vector_size", "workers"):
         return None
-    text = str(given).strip()
-    if isinstance(given, bool) or not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
-        shown = repr(given) if len(text) < MOST_SHOWN else f"a text of {len(text):,} characters"
-        raise DefinitionError(f"{name} must be an integer >= 1, got {shown}.")
+    text = str(value).strip()
+    if isinstance(value, bool) or not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
+        described = repr(value) if len(text) < MOST_SHOWN else f"a text of {len(text):,} characters"
+        raise DefinitionError(f"{name} must be an integer >= 1, got {described}.")
     return int(text)
 
 
-def _file(name: str, given: Any) -> str:
-    text = str(given or "")
+def _file(name: str, value: object) -> str:
+    text = str(value or "")
     path = Path(text).expanduser()
     if not text or not path.is_file():
         near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() and text else []
@@ -360,51 +370,53 @@ def _file(name: str, given: Any) -> str:
     return text
 
 
-def _one_of(known: Iterable[str]) -> Callable[[str, Any], str]:
-    def check(name: str, given: Any) -> str:
-        text = str(given).strip().lower()
-        if text not in known:
-            hint = did_you_mean(text, known)
-            raise DefinitionError(f'{name} must be one of {", ".join(known)}, got "{given}".{hint}')
+def _one_of(choices: Iterable[str]) -> Callable[[str, Any], str]:
+    def check(name: str, value: object) -> str:
+        text = str(value).strip().lower()
+        if text not in choices:
+            hint = did_you_mean(text, choices)
+            raise DefinitionError(
+                f'{name} must be one of {", ".join(choices)}, got "{value}".{hint}'
+            )
         return text
 
     return check
 
 
-def _format(name: str, given: Any) -> str:
+def _format(name: str, value: object) -> str:
     from karat.ext.compat.geval.extensions import format_name
 
-    text = format_name(given).strip()
+    text = format_name(value).strip()
     text = text.lower() if text.lower() in VECTOR_FILE_FORMATS else text
     check_format(text)
     return text
 
 
-def _function(name: str, given: Any) -> Any:
-    found = analogy_functions.get(given) if isinstance(given, str) and given else given
-    if found is not None and not callable(found):
-        raise DefinitionError(f"{name} must be a function of three vectors, got {given!r}.")
-    return given or None
+def _function(name: str, value: object) -> Any:
+    function = analogy_functions.get(value) if isinstance(value, str) and value else value
+    if function is not None and not callable(function):
+        raise DefinitionError(f"{name} must be a function of three vectors, got {value!r}.")
+    return value or None
 
 
-def _folder(name: str, given: Any) -> str | None:
-    if given is None:
+def _folder(name: str, value: str | Path | None) -> str | None:
+    if value is None:
         return None
-    path = Path(given).expanduser()
+    path = Path(value).expanduser()
     if name == "gold_directory_path" and not path.is_dir():
-        raise DefinitionError(f"{name}: folder not found: {given}.")
+        raise DefinitionError(f"{name}: folder not found: {value}.")
     return str(path)
 
 
-def _component(name: str, given: Any) -> str | None:
-    if given is not None and not re.fullmatch(r"\w[\w.@+-]*", str(given)):
-        raise DefinitionError(f"{name} must be letters, digits and _.@+-, got {given!r}.")
-    return None if given is None else str(given)
+def _component(name: str, value: object) -> str | None:
+    if value is not None and not re.fullmatch(r"\w[\w.@+-]*", str(value)):
+        raise DefinitionError(f"{name} must be letters, digits and _.@+-, got {value!r}.")
+    return None if value is None else str(value)
 
 
-def _runs(name: str, given: Any) -> list[str]:
-    given = ALL if given is None else given
-    return [given] if isinstance(given, str) else list(map(str, given))
+def _runs(name: str, value: str | Iterable[object] | None) -> list[str]:
+    value = ALL if value is None else value
+    return [value] if isinstance(value, str) else list(map(str, value))
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
@@ -413,7 +425,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "vector_size": _whole,
     "parallel": truth,
     "tasks": task_names,
-    "similarity_metric": lambda name, given: Measure(given).given,
+    "similarity_metric": lambda name, value: Measure(value).given,
     "top_k": _whole,
     "compare_with": _runs,
     "debugging_mode": truth,
@@ -536,13 +548,13 @@ def ranking(values: pd.DataFrame, run_id: str, first: int = 1) -> pd.DataFrame:
         if not is_own.any():
             continue
         scores = group["score_value"].to_numpy(dtype=float)
-        own, present = scores[is_own][0], scores[~np.isnan(scores)]
-        better = present < own if lower_is_better(str(key[-1])) else present > own
+        score, present = scores[is_own][0], scores[~np.isnan(scores)]
+        better = present < score if lower_is_better(str(key[-1])) else present > score
         coverage = group["coverage"].to_numpy(dtype=float)
         rows.append(
             {
                 **dict(zip(RANKED, key, strict=True)),
-                "ranking": -1 if np.isnan(own) else first + int(better.sum()),
+                "ranking": -1 if np.isnan(score) else first + int(better.sum()),
                 "absolute_total": len(present),
                 "relative_total": len(np.unique(present)),
                 "coverage": coverage[is_own][0],
@@ -619,7 +631,7 @@ def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[GoldTrial]
         yield GoldTrial(trial, task)
 
 
-def _trained(head: Any, legacy: bool) -> dict[str, Any]:
+def _trained(head: str | Mapping[str, object], legacy: bool) -> dict[str, Any]:
     return {"use": "trained", "head": head, "scale": "plain" if legacy else "standard"}
 
 
@@ -632,14 +644,14 @@ def _classifiers(params: Parameters) -> list[Setup]:
     rows: list[tuple[str, str, Any]] = [("NB", "", "naive-bayes"), ("KNN", "K=3", knn)]
     rows.append(("C45" if legacy else "EntropyTree", "", tree))
     rows += [("SVM", f"C={head['C']}", head) for head in machines]
-    found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
+    setups = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
     if legacy:
-        return found
+        return setups
     # selected on inner folds: the best of seven on the test folds would be optimistic
     nested = {"use": "best-of", "heads": machines, "folds": 3}
     any_of = {"use": "best-of", "heads": ["naive-bayes", knn, tree, *machines], "folds": 3}
     return [
-        *found,
+        *setups,
         Setup("SVM", "C=nested", _trained(nested, legacy)),
         Setup("NestedChoice", "NB,KNN,EntropyTree,SVM", _trained(any_of, legacy)),
     ]
@@ -650,11 +662,11 @@ def _regressors(params: Parameters) -> list[Setup]:
     knn = {"use": "knn", "n_neighbors": 3}
     tree = ("M5", "", "decision-tree") if legacy else ("ModelTree", "", "model-tree")
     rows: list[tuple[str, str, Any]] = [("LR", "", "linear-regression"), ("KNN", "K=3", knn), tree]
-    found = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
+    setups = [Setup(*row[:2], _trained(row[2], legacy), REPEATS) for row in rows]
     if legacy:
-        return found
+        return setups
     any_of = {"use": "best-of", "heads": ["linear-regression", knn, "model-tree"], "folds": 3}
-    return [*found, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
+    return [*setups, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
 
 
 def _stateless(task: str, params: Parameters, count: int) -> list[Setup]:
@@ -668,8 +680,8 @@ def _stateless(task: str, params: Parameters, count: int) -> list[Setup]:
         bags = {"without_weights": "matches", "with_weights": "weighted-matches"}
         return [Setup("", name, {**probe, "bags": how}) for name, how in bags.items()]
     if task == "SemanticAnalogies":
-        own = params.analogy_function
-        probe = {"use": "analogy", **({} if own is None else {"function": own})}
+        function = params.analogy_function
+        probe = {"use": "analogy", **({} if function is None else {"function": function})}
         return [Setup("", f"{TOP_K}{params.top_k}", probe)]
     named = f"metric={metric if isinstance(metric, str) else getattr(metric, '__name__', 'own')}"
     clusters, euclidean = f"n_clusters={count}", "metric=euclidean"
@@ -707,10 +719,14 @@ def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]
 def annotated_entities(gold: Gold, folder: str | None) -> list[str]:
     """Return the entity of every annotation of the documents, as often as it is mentioned."""
     definition = Catalog().definitions.get("datasets", gold.dataset)
-    own = None if folder is None else Path(folder) / _place(definition["sources"])
-    path = own or fetch_file(gold.dataset, definition)
+    local = None if folder is None else Path(folder) / _place(definition["sources"])
+    path = local or fetch_file(gold.dataset, definition)
     documents = parse_json(read_text(path), path)
-    return [each["entity"].strip() for document in documents for each in document["annotations"]]
+    return [
+        annotation["entity"].strip()
+        for document in documents
+        for annotation in document["annotations"]
+    ]
 
 
 @dataclass(frozen=True)
@@ -750,8 +766,12 @@ class Coverage:
             main = np.unique(self.data.mentions(self.data.fields[0]).rows)
             return int(self.items[main].sum()), len(main), "main entities"
         if self.mentions:
-            known = set(self.data.items.index[self.items])
-            return sum(name in known for name in self.mentions), len(self.mentions), "annotations"
+            with_vector = set(self.data.items.index[self.items])
+            return (
+                sum(name in with_vector for name in self.mentions),
+                len(self.mentions),
+                "annotations",
+            )
         return int(self.questions.sum()), len(self.questions), "rows"
 
     @property

@@ -141,9 +141,9 @@ class FrameworkManager:
         define some of them. ``constraint`` limits every job (``karat list constraints``),
         ``workers`` is the number of processes, and ``result_name`` the name of the folder.
         """
-        given = {n: v for n, v in locals().items() if n not in ("self", "vector_file")}
-        given["vector_filename"] = vector_filename or vector_file
-        return self.evaluate_parameters(Parameters(**given))
+        parameters = {n: v for n, v in locals().items() if n not in ("self", "vector_file")}
+        parameters["vector_filename"] = vector_filename or vector_file
+        return self.evaluate_parameters(Parameters(**parameters))
 
     def evaluate_parameters(self, parameters: Parameters) -> Path:
         """Run the tasks of a parameter record, such as one read from an XML file."""
@@ -159,13 +159,13 @@ class FrameworkManager:
         """Return the parameters of an XML file: a mapping, also for ``evaluate_parameters``."""
         return from_xml(path)
 
-    def check_parameters(self, **given: Any) -> dict[str, Any]:
+    def check_parameters(self, **parameters: Any) -> dict[str, Any]:
         """Return the parameters in canonical spelling; raise if one is invalid."""
-        if "vector_filename" in given:
-            return vars(Parameters(**given).checked())
-        if "tasks" in given:
-            given["tasks"] = task_names("tasks", given["tasks"])
-        return given
+        if "vector_filename" in parameters:
+            return vars(Parameters(**parameters).checked())
+        if "tasks" in parameters:
+            parameters["tasks"] = task_names("tasks", parameters["tasks"])
+        return parameters
 
 
 def run_parameters(params: Parameters, progress: Progress | None = None) -> _Evaluation:
@@ -203,11 +203,11 @@ class _Evaluation:
         loaded = [*filter(None, map(self._loaded, self._chosen(bool(managers))))]
         self._convert(encoder, identity, [] if managers else [data for _, data, _ in loaded])
         self._check_size()
-        found = [self._covered(*each, encoder) for each in loaded]
-        covered = [each for each in found if each is not None]
+        coverages = [self._covered(*gold, encoder) for gold in loaded]
+        covered = [coverage for coverage in coverages if coverage is not None]
         self._make_folder(root, bool(covered or managers))
         self.managed = ManagerRun(self.params, self.folder, encoder)
-        planned = {each.gold: self._planned(each) for each in covered}
+        planned = {coverage.gold: self._planned(coverage) for coverage in covered}
         try:
             runs = self._run(planned)
         except Stopped as stop:
@@ -241,14 +241,14 @@ class _Evaluation:
     def _chosen(self, managed: bool) -> list[Gold]:
         """Return the gold standards of the tasks; own task managers need none."""
         wanted, tasks = self.params.datasets, self.params.tasks
-        found = self.own.golds(tasks)
+        golds = self.own.golds(tasks)
         if ALL not in wanted:
-            found = [gold for gold in found if isinstance(gold, OwnGold) or gold.name in wanted]
-        if not found and not managed:
+            golds = [gold for gold in golds if isinstance(gold, OwnGold) or gold.name in wanted]
+        if not golds and not managed:
             raise DefinitionError(
                 f"datasets: none of {', '.join(wanted)} is a gold standard of {', '.join(tasks)}."
             )
-        return found
+        return golds
 
     def _check_size(self) -> None:
         """Raise if the metric does not fit the vectors."""
@@ -281,8 +281,8 @@ class _Evaluation:
         some = used and not self._workers() and all(data.kind != "items" for data in used)
         names = [name for data in used for name in data.items.index] if some else None
         with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
-            place = Path(scratch)
-            stage = VectorStage(ObjectStore(place / "store"), self.progress, True, place)
+            folder = Path(scratch)
+            stage = VectorStage(ObjectStore(folder / "store"), self.progress, True, folder)
             stage.convert(encoder, identity, self.model, names)
         self.size = 0 if encoder.suffix in HDF5 else encoder.transform([]).shape[1]
 
@@ -292,9 +292,9 @@ class _Evaluation:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 folder: Any = self.params.gold_directory_path
-                own = isinstance(gold, OwnGold)
+                is_own = isinstance(gold, OwnGold)
                 data = gold.load() if isinstance(gold, OwnGold) else load_gold(gold, folder)
-                documents = gold.task == "DocumentSimilarity" and not own
+                documents = gold.task == "DocumentSimilarity" and not is_own
                 return gold, data, annotated_entities(gold, folder) if documents else []
         except (DataError, Unavailable) as error:
             self.problems.append(f"{gold.task}, {gold.name}: left out: {error}")
@@ -332,7 +332,7 @@ class _Evaluation:
         return runnable
 
     def _run(self, planned: Mapping[Gold, list[GoldTrial]]) -> list[Run]:
-        tasks = [trial.task for each in planned.values() for trial in each]
+        tasks = [trial.task for group in planned.values() for trial in group]
         if not tasks:
             return []
         with warnings.catch_warnings():
@@ -403,7 +403,9 @@ class _Evaluation:
         lines = ["TESTED CONFIGURATION", *self._configuration(), ""]
         lines += [NOTES[self.params.protocol], ""]
         for task in self.own.labels(self.params.tasks):
-            lines += [f"  {each.summary()}" for each in covered if each.gold.task == task]
+            lines += [
+                f"  {coverage.summary()}" for coverage in covered if coverage.gold.task == task
+            ]
             spent = [r.get("seconds") or 0.0 for r in records if r["task"].startswith(f"{task} ")]
             jobs = "1 job" if len(spent) == 1 else f"{len(spent)} jobs"
             lines.append(f"{task} execution time: {sum(spent):.2f} seconds, {jobs}")
@@ -503,9 +505,9 @@ def _show(report: _Evaluation) -> None:
 def _best_scores(report: _Evaluation) -> Iterator[tuple[str, ...]]:
     if report.values is None:
         return
-    own = report.values[report.values["test_name"] == report.name]
+    table = report.values[report.values["test_name"] == report.name]
     keys = ["task_name", "gold_standard_file", "metric"]
-    for (task, gold, metric), rows in own.groupby(keys, sort=False):
+    for (task, gold, metric), rows in table.groupby(keys, sort=False):
         # selected on inner folds only, so preferred to the best score on the test folds
         honest = rows["model"] == "NestedChoice"
         rows = rows[honest] if honest.any() else rows

@@ -38,7 +38,7 @@ from karat.ext.compat.geval.gold import (
 )
 from karat.metrics.rankings import kendall_p_value, kendall_tau
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, folder_name, rows
-from karat.results.load import exported_runs
+from karat.results.load import Runs, exported_runs
 from karat.results.run import Run
 
 START = ("task_name", "gold_standard_file", "coverage")
@@ -148,8 +148,8 @@ class GevalOutcome:
         for planned in self.trials:
             for group in _complete(self.records[planned.task.name]) or [{}]:
                 scores = _mean_scores([view["scores"] for view in group.values()])
-                place = (self.run, planned.task.name, next(iter(group), 0), self.legacy)
-                yield Repeat(planned.trial, self.coverage.share, scores, *place)
+                source = (self.run, planned.task.name, next(iter(group), 0), self.legacy)
+                yield Repeat(planned.trial, self.coverage.share, scores, *source)
 
 
 def _complete(records: Sequence[Mapping[str, Any]]) -> list[dict[int, dict[str, Any]]]:
@@ -176,9 +176,9 @@ def _mean_scores(scores: Sequence[Mapping[str, float | None]]) -> dict[str, floa
     >>> _mean_scores([{"acc": 0.5, "f1": None}, {"acc": 1.0}])
     {'acc': 0.75}
     """
-    names = dict.fromkeys(name for each in scores for name in each)
-    values = {n: [v for each in scores if (v := each.get(n)) is not None] for n in names}
-    return {n: float(np.mean(found)) for n, found in values.items() if found}
+    names = dict.fromkeys(name for view in scores for name in view)
+    values = {n: [v for view in scores if (v := view.get(n)) is not None] for n in names}
+    return {n: float(np.mean(numbers)) for n, numbers in values.items() if numbers}
 
 
 def result_tables(repeats: Sequence[Repeat]) -> dict[str, pd.DataFrame]:
@@ -219,21 +219,23 @@ def _compared_names(repeat: Repeat) -> tuple[str, str]:
     return trial.model or NONE, trial.configuration or NONE
 
 
-def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+def geval_tables(runs: Runs) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield GEval's result files (one folder per model if several) and the comparison."""
-    found = {name: repeats for run, name, _ in exported_runs(runs) if (repeats := _repeats(run))}
-    if not found:
+    repeats_of = {
+        name: repeats for run, name, _ in exported_runs(runs) if (repeats := _repeats(run))
+    }
+    if not repeats_of:
         raise DataError(
             "the runs have no GEval task; the suites geval and nodes contain GEval tasks."
         )
     compared = (
         {"test_name": name, **row}
-        for name, repeats in found.items()
+        for name, repeats in repeats_of.items()
         for row in compared_rows(repeats)
     )
     values = pd.DataFrame(compared, columns=list(COMPARED)).dropna(subset=["score_value"])
-    for made, (name, repeats) in zip(safe_names(found), found.items(), strict=True):
-        folder = f"{made}/" if len(found) > 1 else ""
+    for safe_name, (name, repeats) in zip(safe_names(repeats_of), repeats_of.items(), strict=True):
+        folder = f"{safe_name}/" if len(repeats_of) > 1 else ""
         for file, table in result_tables(repeats).items():
             yield folder + file, table
         ranks = ranking(values, name).iloc[:, :-3]
@@ -243,19 +245,19 @@ def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 
 
 def _repeats(run: Run) -> list[Repeat]:
-    found, records = [], run.records()
+    repeats, records = [], run.records()
     for task in run.about["tasks"]:
         trial = trial_of(task["name"], str(task.get("dataset", "")), str(task.get("kind", "")))
         if trial is None:
             continue
-        own = [record for record in records if record["task"] == task["name"]]
-        for group in _by_repeat(own).values():
+        task_records = [record for record in records if record["task"] == task["name"]]
+        for group in _by_repeat(task_records).values():
             views = group.values()
             shares = [view["coverage"] for view in views if view.get("coverage") is not None]
             coverage = float(np.mean(shares)) if shares else None
             scores = _mean_scores([view["scores"] for view in views])
-            found.append(Repeat(trial, coverage, scores, run, task["name"], next(iter(group))))
-    return found
+            repeats.append(Repeat(trial, coverage, scores, run, task["name"], next(iter(group))))
+    return repeats
 
 
 def recognizes(sample: Sample) -> bool:
@@ -278,20 +280,20 @@ def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
             log.note(f"{sample.path.name}: skipped, it has ranks and no scores.")
         else:
             results.setdefault(sample.path.resolve().parent, []).append(sample)
-    for found in (*compared.values(), *_of_folders(results, log)):
-        kinds = {task["kind"] for task in found.tasks.values()}
+    for model_results in (*compared.values(), *_of_folders(results, log)):
+        kinds = {task["kind"] for task in model_results.tasks.values()}
         if kinds & {"document-similarity", "DocumentSimilarity"}:
             log.note(EXCHANGED)
-        yield found
+        yield model_results
 
 
-def _add_compared(found: dict[str, ModelResults], sample: Sample, log: ImportLog) -> None:
+def _add_compared(runs: dict[str, ModelResults], sample: Sample, log: ImportLog) -> None:
     """Add the scores of a comparison; several files may have the same run."""
     lines = [(row, _trial(row), row.number("score_value")) for row in rows(sample)]
     unknown = set()
     for row, trial, value in lines:
         name = row.text("test_name")
-        run = found.setdefault(name, ModelResults("geval", log.model or name, "geval", []))
+        run = runs.setdefault(name, ModelResults("geval", log.model or name, "geval", []))
         run.files = run.files if sample.path in run.files else [*run.files, sample.path]
         ours = {theirs: ours for ours, theirs in trial.metrics.items()}
         metric = ours.get(row.text("metric"))
@@ -299,25 +301,25 @@ def _add_compared(found: dict[str, ModelResults], sample: Sample, log: ImportLog
             unknown.add(row.text("metric"))
         else:
             _put(run, trial, (0, row), {metric: value})
-    if log.model and len(found) > 1:
-        log.note(f"{sample.path.name}: {len(found)} runs are all renamed to {log.model}.")
+    if log.model and len(runs) > 1:
+        log.note(f"{sample.path.name}: {len(runs)} runs are all renamed to {log.model}.")
     log.skipped(sample.path, unknown)
 
 
 def _of_folders(results: Mapping[Path, Sequence[Sample]], log: ImportLog) -> Iterator[ModelResults]:
     for part in results.values():
-        found = ModelResults("geval", log.model or folder_name([part[0].path]), "geval", [])
+        model_results = ModelResults("geval", log.model or folder_name([part[0].path]), "geval", [])
         for sample in part:
             try:
-                _add_results(found, [(row, _trial(row)) for row in rows(sample)])
-                found.files = [*found.files, sample.path]
+                _add_results(model_results, [(row, _trial(row)) for row in rows(sample)])
+                model_results.files = [*model_results.files, sample.path]
             except KaratError as error:
                 log.problems.append(str(error))
-        if found.files:
-            yield found
+        if model_results.files:
+            yield model_results
 
 
-def _add_results(found: ModelResults, lines: Sequence[tuple[Row, Trial]]) -> None:
+def _add_results(results: ModelResults, lines: Sequence[tuple[Row, Trial]]) -> None:
     """Add the rows of a file; the rows of one trial are its repeats or its main entities."""
     groups: dict[Trial, list[Row]] = {}
     for row, trial in lines:
@@ -325,19 +327,22 @@ def _add_results(found: ModelResults, lines: Sequence[tuple[Row, Trial]]) -> Non
     for trial, part in groups.items():
         if trial.task == "EntityRelatedness":
             taus = [row.number("kendalltau_correlation") for row in part]
-            known = [tau for tau in taus if tau is not None]
-            mean = sum(known) / len(known) if known else None
-            _put(found, trial, (0, part[0]), {"kendall_covered": mean})
+            measured = [tau for tau in taus if tau is not None]
+            mean = sum(measured) / len(measured) if measured else None
+            _put(results, trial, (0, part[0]), {"kendall_covered": mean})
             continue
         for repeat, row in enumerate(part):
             scores = {ours: row.number(theirs) for ours, theirs in trial.metrics.items()}
-            _put(found, trial, (repeat, row), scores)
+            _put(results, trial, (repeat, row), scores)
 
 
 def _put(
-    found: ModelResults, trial: Trial, place: tuple[int, Row], scores: dict[str, float | None]
+    results: ModelResults,
+    trial: Trial,
+    origin: tuple[int, Row],
+    scores: dict[str, float | None],
 ) -> None:
-    repeat, row = place
+    repeat, row = origin
     first = next(iter(trial.metrics))
     # the kind of the task in the suite geval, or GEval's task name
     kinds = {
@@ -348,13 +353,13 @@ def _put(
     unknown = trial.name.startswith(f"{trial.task} ")
     kind = trial.task if unknown else kinds.get(trial.task, trial.task.lower())
     facts = {"dataset": trial.dataset or trial.gold, "metric": first, "kind": kind}
-    found.tasks.setdefault(trial.name, facts)
-    job = found.job(trial.name, repeat, repeat)
+    results.tasks.setdefault(trial.name, facts)
+    job = results.job(trial.name, repeat, repeat)
     coverage = row.number("coverage")
     if coverage is not None:
         job.facts["coverage"] = coverage
     for metric, value in scores.items():
-        found.put(job, metric, value)
+        results.put(job, metric, value)
 
 
 def _trial(row: Row) -> Trial:
@@ -417,13 +422,13 @@ class Store:
 
     def check(self, wanted: Sequence[str]) -> None:
         """Raise if a run id does not exist."""
-        known = list(dict.fromkeys(self.read()["test_name"]))
-        unknown = [run for run in wanted if run not in known] if ALL not in wanted else []
+        stored = list(dict.fromkeys(self.read()["test_name"]))
+        unknown = [run for run in wanted if run not in stored] if ALL not in wanted else []
         if unknown:
-            available = ", ".join(known) or "none"
+            available = ", ".join(stored) or "none"
             raise DefinitionError(
                 *(
-                    f'compare_with: unknown run "{run}".{did_you_mean(run, known)} '
+                    f'compare_with: unknown run "{run}".{did_you_mean(run, stored)} '
                     f"Runs in {self.path}: {available}."
                     for run in unknown
                 )
@@ -477,7 +482,7 @@ def next_number(stem: str, names: Sequence[str]) -> int:
     11
     """
     numbers = [re.fullmatch(re.escape(stem) + "_([0-9]+)", name) for name in names]
-    return max((int(found[1]) for found in numbers if found), default=0) + 1
+    return max((int(match[1]) for match in numbers if match), default=0) + 1
 
 
 def is_legacy(name: str) -> bool:
@@ -489,9 +494,9 @@ def is_legacy(name: str) -> bool:
     return re.search(f"_{LEGACY}_[0-9]+$", name) is not None
 
 
-def compared(table: pd.DataFrame, own: str, wanted: Sequence[str]) -> pd.DataFrame:
+def compared(table: pd.DataFrame, run: str, wanted: Sequence[str]) -> pd.DataFrame:
     """Return the scores of a run and of the runs it is compared with."""
-    chosen = table if ALL in wanted else table[table["test_name"].isin([own, *wanted])]
-    chosen = chosen[chosen["test_name"].map(is_legacy) == is_legacy(own)]
-    keys = table.loc[table["test_name"] == own, list(RANKED)].drop_duplicates()
+    chosen = table if ALL in wanted else table[table["test_name"].isin([run, *wanted])]
+    chosen = chosen[chosen["test_name"].map(is_legacy) == is_legacy(run)]
+    keys = table.loc[table["test_name"] == run, list(RANKED)].drop_duplicates()
     return chosen.merge(keys, on=list(RANKED))[list(COMPARED)]

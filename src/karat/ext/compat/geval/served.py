@@ -74,7 +74,7 @@ class GevalServer:
                 {"task": gold.task, "name": gold.name, "available": self._is_here(gold)}
                 for gold in GOLD_STANDARDS
             ]
-            found: dict[str, Any] = {
+            choices: dict[str, Any] = {
                 "tasks": [{"name": long, "short": short} for long, short in TASKS.items()],
                 "gold_standards": golds,
                 "formats": [*VECTOR_FILE_FORMATS, *registry.vector_formats],
@@ -83,18 +83,18 @@ class GevalServer:
                 "protocols": list(PROTOCOLS),
             }
         here = any(gold["available"] for gold in golds)
-        return {**found, "message": "" if here else f"There are no gold standards: {NO_GOLD}."}
+        return {**choices, "message": "" if here else f"There are no gold standards: {NO_GOLD}."}
 
     def _is_here(self, gold: Gold) -> bool:
         """Return whether the files of a gold standard are in the folder, installed or cached."""
         definition = self._definitions.get("datasets", gold.dataset)
         lists = [definition["sources"]]
-        lists += [each] if (each := (definition.get("options") or {}).get("pairs")) else []
+        lists += [pairs] if (pairs := (definition.get("options") or {}).get("pairs")) else []
         folder = self.settings.geval_gold
         if folder is None:
             return all(map(is_local, lists))
         places = [next(s["folder"] for s in sources if "folder" in s) for sources in lists]
-        return all((folder / place.removeprefix("geval/")).is_file() for place in places)
+        return all((folder / path.removeprefix("geval/")).is_file() for path in places)
 
     @cached_property
     def _definitions(self) -> Any:
@@ -102,15 +102,17 @@ class GevalServer:
 
     def available_tasks(self, tasks: Sequence[str]) -> list[str]:
         """Return the tasks to run: gold standards that are not on this machine are left out."""
-        found = []
+        available = []
         for task in task_names("tasks", list(tasks) or ALL, self.extensions):
-            golds = [each for each in self.extensions.golds([task]) if each in GOLD_STANDARDS]
+            golds = [
+                standard for standard in self.extensions.golds([task]) if standard in GOLD_STANDARDS
+            ]
             here = [gold for gold in golds if self._is_here(gold)]
             if len(here) == len(golds):  # also of tasks that are not GEval's
-                found.append(task)
+                available.append(task)
             else:
-                found += [f"{task}:{gold.name}" for gold in here]
-        return found
+                available += [f"{task}:{gold.name}" for gold in here]
+        return available
 
     # -- orders ---------------------------------------------------------------------------------
 
@@ -126,8 +128,8 @@ class GevalServer:
     def _check_names(self, order: GevalOrder) -> None:
         for task in order.tasks:
             start = task.partition(":")[0].lower()
-            known = [each.lower() for pair in TASKS.items() for each in pair]
-            if ":" in task and start not in known:  # code is chosen by the operator only
+            spellings = [spelling.lower() for pair in TASKS.items() for spelling in pair]
+            if ":" in task and start not in spellings:  # code is chosen by the operator only
                 raise _refused("tasks", f'there is no task "{task}"')
         _checked("tasks", lambda: task_names("tasks", order.tasks or ALL, self.extensions))
         for field in ("vector_file_format", "similarity_metric", "analogy_function"):
@@ -150,8 +152,8 @@ class GevalServer:
     def result_of(self, evaluation: str) -> str:
         """Return the name of the result folder of an evaluation, or an empty string."""
         folders = self.settings.folder.glob(f"{RESULT}{evaluation}*/")
-        found = [path for path in folders if re.fullmatch(RESULT_NAME, path.name)]
-        return max(found, key=lambda path: path.stat().st_mtime).name if found else ""
+        results = [path for path in folders if re.fullmatch(RESULT_NAME, path.name)]
+        return max(results, key=lambda path: path.stat().st_mtime).name if results else ""
 
     def describe(self, evaluation: str) -> dict[str, Any]:
         """Return the progress of an evaluation, and the name of its result folder at its end."""
@@ -174,11 +176,11 @@ class GevalServer:
 
     def results(self) -> list[dict[str, Any]]:
         """Return the result folders, newest first."""
-        found = []
+        by_time = []
         for log in self.settings.folder.glob(f"{RESULT}*/log.txt"):
             if _is_inside(log, self.settings.folder) and re.fullmatch(RESULT_NAME, log.parent.name):
-                found.append((log.stat().st_mtime, {"name": log.parent.name, **_configured(log)}))
-        return [facts for _, facts in sorted(found, key=lambda each: each[0], reverse=True)]
+                by_time.append((log.stat().st_mtime, {"name": log.parent.name, **_configured(log)}))
+        return [facts for _, facts in sorted(by_time, key=lambda entry: entry[0], reverse=True)]
 
     def result(self, name: str) -> dict[str, Any]:
         """Return the files of a result folder as JSON."""
@@ -204,8 +206,8 @@ class GevalServer:
 
     def archive(self, name: str) -> bytes:
         """Return GEval's files of a result folder as a zip."""
-        made, size = io.BytesIO(), 0
-        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        buffer, size = io.BytesIO(), 0
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in _files(self._folder(name)):
                 size += path.stat().st_size
                 if size > MAX_BYTES:
@@ -213,7 +215,7 @@ class GevalServer:
                 facts = zipfile.ZipInfo(f"{name}/{path.name}", (1980, 1, 1, 0, 0, 0))
                 facts.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(facts, _read(path))
-        return made.getvalue()
+        return buffer.getvalue()
 
     def _folder(self, name: str) -> Path:
         folder = self.settings.folder / name
@@ -227,14 +229,14 @@ class GevalServer:
     def runs(self) -> list[dict[str, Any]]:
         """Return the runs whose scores are stored, newest last, with their tasks."""
         table = self._stored()
-        names, found = shown_ids(table), []
+        names, summaries = shown_ids(table), []
         for run, part in table.groupby("test_name", sort=False):
             golds = part[["task_name", "gold_standard_file"]].drop_duplicates()
             tasks = list(dict.fromkeys(golds["task_name"]))
             facts = {"tasks": tasks, "gold_standards": len(golds), "scores": len(part)}
             coverage = None if part["coverage"].isna().all() else float(part["coverage"].mean())
-            found.append({"id": names[str(run)], **facts, "coverage": coverage})
-        return found
+            summaries.append({"id": names[str(run)], **facts, "coverage": coverage})
+        return summaries
 
     def comparison(self, run: str, others: Sequence[str]) -> dict[str, Any]:
         """Return the scores of a run and of others, and the ranks of the run."""
@@ -247,16 +249,16 @@ class GevalServer:
         ranks["lower_is_better"] = [lower_is_better(str(name)) for name in ranks["metric"]]
         return {"run": run, "values": _rows(values), "ranks": _rows(ranks)}
 
-    def stored_ids(self, shown: Sequence[str]) -> list[str]:
+    def stored_ids(self, client_ids: Sequence[str]) -> list[str]:
         """Return the ids of runs in the file of scores, from the ids that clients see."""
-        known = {name: run for run, name in shown_ids(self._stored()).items()}
-        self._check_runs(shown, list(known))
-        return [known[name] for name in shown]
+        stored = {name: run for run, name in shown_ids(self._stored()).items()}
+        self._check_runs(client_ids, list(stored))
+        return [stored[name] for name in client_ids]
 
-    def _check_runs(self, runs: Sequence[str], known: Sequence[str]) -> None:
+    def _check_runs(self, runs: Sequence[str], available: Sequence[str]) -> None:
         for run in runs:
-            if run not in known:
-                hint = did_you_mean(run[:200], known).strip() or "see /api/v1/geval/runs"
+            if run not in available:
+                hint = did_you_mean(run[:200], available).strip() or "see /api/v1/geval/runs"
                 message = f'there is no run "{run[:200]}"'
                 raise ApiError(404, message, hint, field="compare_with")
 
@@ -308,14 +310,14 @@ def shown_ids(table: pd.DataFrame) -> dict[str, str]:
     >>> shown_ids(pd.DataFrame({"test_name": ["/a/v_2_1", "/b/v_2_1", "/a/v_2_1"]}))
     {'/a/v_2_1': 'v_2_1', '/b/v_2_1': 'v_2_1 (2)'}
     """
-    found: dict[str, str] = {}
+    client_ids: dict[str, str] = {}
     for run in dict.fromkeys(map(str, table["test_name"])):
         name, same = _shown(run), 1
-        while name in found.values():
+        while name in client_ids.values():
             same += 1
             name = f"{_shown(run)} ({same})"
-        found[run] = name
-    return found
+        client_ids[run] = name
+    return client_ids
 
 
 def _read(path: Path) -> str:
@@ -342,15 +344,15 @@ def _without_folders(text: str) -> str:
     rows = list(csv.reader(io.StringIO(text), delimiter=separator))
     if not rows or rows[0][:1] != ["test_name"]:
         return text
-    made = io.StringIO()
-    written = csv.writer(made, delimiter=separator, lineterminator="\n")
+    buffer = io.StringIO()
+    written = csv.writer(buffer, delimiter=separator, lineterminator="\n")
     written.writerows([_shown(row[0]), *row[1:]] if row else row for row in rows)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def _configured(log: Path) -> dict[str, str]:
     """Return the settings of a run from its log."""
-    lines = dict(each.partition(": ")[::2] for each in _section(_read(log), "TESTED CONFIGURATION"))
+    lines = dict(line.partition(": ")[::2] for line in _section(_read(log), "TESTED CONFIGURATION"))
     names = ("tasks", "similarity_metric", "top_k", "vector_size", "protocol", "started")
     facts = {name: lines.get(name, "") for name in names}
     return {
@@ -384,12 +386,12 @@ def _table(path: Path) -> dict[str, Any]:
         table = pd.read_csv(io.StringIO(text), sep=_separator(text), **options)
     except ValueError as error:
         raise ApiError(422, f"{path.name} cannot be read", "see the files of the result") from error
-    shown = table.head(MAX_ROWS)
+    head = table.head(MAX_ROWS)
     facts = {"columns": list(map(str, table.columns)), "total": len(table)}
-    return {**facts, "rows": [list(row.values()) for row in _rows(shown)]}
+    return {**facts, "rows": [list(row.values()) for row in _rows(head)]}
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     plain = table.astype(object).where(table.notna(), None)
-    found: list[Mapping[Any, Any]] = plain.to_dict(orient="records")
-    return [{str(name): value for name, value in row.items()} for row in found]
+    row_dicts: list[Mapping[Any, Any]] = plain.to_dict(orient="records")
+    return [{str(name): value for name, value in row.items()} for row in row_dicts]

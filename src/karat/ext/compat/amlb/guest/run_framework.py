@@ -31,14 +31,14 @@ def run_job(file: Path) -> dict[str, Any]:
     (file.parent / "data").mkdir(exist_ok=True)
     try:
         with InterruptTimeout(config.job_timeout_seconds):
-            made = importlib.import_module(job["module"]).run(dataset, config)
+            facts = importlib.import_module(job["module"]).run(dataset, config)
     except Exception as error:
         traceback.print_exc()
         return {"error": type(error).__name__, "message": str(error)}
-    return {"facts": dict(made or {})}
+    return {"facts": dict(facts or {})}
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
-    place = Path(sys.argv[1])
-    json_dump(run_job(place), place.with_name("outcome.json"))
+    job_file = Path(sys.argv[1])
+    json_dump(run_job(job_file), job_file.with_name("outcome.json"))

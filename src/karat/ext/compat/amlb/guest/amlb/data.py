@@ -65,12 +65,12 @@ class Feature:
 
     def _encoder(self, kind: str) -> Encoder:
         whole = self.is_target and not self.is_numerical()
-        made = Encoder(
+        encoder = Encoder(
             "no-op" if self.values is None else kind,
             target=self.is_target,
             encoded_type=int if whole else float,
         )
-        return made.fit(self.values)
+        return encoder.fit(self.values)
 
     def __repr__(self) -> str:
         return f"Feature({self.name!r}, {self.data_type})"
@@ -107,7 +107,7 @@ class Datasplit:
     @cached_property
     def X(self) -> pd.DataFrame:
         """The predictors."""
-        return self.data.iloc[:, [each.index for each in self.dataset.predictors]]
+        return self.data.iloc[:, [feature.index for feature in self.dataset.predictors]]
 
     @cached_property
     def y(self) -> pd.DataFrame:
@@ -118,15 +118,15 @@ class Datasplit:
     def data_enc(self) -> np.ndarray:
         """All columns as numbers."""
         columns = [
-            each.label_encoder.transform(self.data.iloc[:, each.index].to_numpy(object))
-            for each in self.dataset.features
+            feature.label_encoder.transform(self.data.iloc[:, feature.index].to_numpy(object))
+            for feature in self.dataset.features
         ]
-        return np.column_stack([np.asarray(each, dtype=float) for each in columns])
+        return np.column_stack([np.asarray(column, dtype=float) for column in columns])
 
     @cached_property
     def X_enc(self) -> np.ndarray:
         """The predictors as numbers."""
-        return self.data_enc[:, [each.index for each in self.dataset.predictors]]
+        return self.data_enc[:, [feature.index for feature in self.dataset.predictors]]
 
     @cached_property
     def y_enc(self) -> np.ndarray:
@@ -152,14 +152,14 @@ class Dataset:
             _feature(index, name, both.iloc[:, index], name == target and kind)
             for index, name in enumerate(train.columns)
         ]
-        self.target = next(each for each in self.features if each.is_target)
+        self.target = next(feature for feature in self.features if feature.is_target)
         self.train = Datasplit(self, train, f"{folder}/train")
         self.test = Datasplit(self, test, f"{folder}/test")
 
     @property
     def predictors(self) -> list[Feature]:
         """The columns without the target."""
-        return [each for each in self.features if not each.is_target]
+        return [feature for feature in self.features if not feature.is_target]
 
     @property
     def problem_type(self) -> str:
@@ -188,13 +188,13 @@ def _feature(index: int, name: str, column: pd.Series, target_kind: Any) -> Feat
 
 def _arff(dataset: Dataset, data: pd.DataFrame) -> str:
     lines = ["@relation data"]
-    for each in dataset.features:
-        values = None if each.values is None else ",".join(map(_quoted, each.values))
+    for feature in dataset.features:
+        values = None if feature.values is None else ",".join(map(_quoted, feature.values))
         lines.append(
-            f"@attribute {_quoted(each.name)} {'numeric' if values is None else f'{{{values}}}'}"
+            f"@attribute {_quoted(feature.name)} {'numeric' if values is None else f'{{{values}}}'}"
         )
     rows = data.astype(object).where(data.notna(), None).itertuples(index=False)
-    numbers = [each.values is None for each in dataset.features]
+    numbers = [feature.values is None for feature in dataset.features]
     lines += ["@data"]
     for row in rows:
         cells = zip(row, numbers, strict=True)

@@ -71,8 +71,8 @@ class Encoder:
         single = isinstance(values, str)
         array = np.asarray([values] if single else values, dtype=object).ravel()
         if self.type == "no-op":
-            made = array.astype(self.encoded_type)
-            return made[0] if single else made
+            encoded = array.astype(self.encoded_type)
+            return encoded[0] if single else encoded
         if self.classes is None:
             raise ValueError("the encoder is not fitted")
         texts = self._texts(array)
@@ -83,8 +83,8 @@ class Encoder:
             raise ValueError(f"unknown label {texts[codes == -1][0]!r}")
         if self.type == "one-hot":
             return (codes[:, None] == np.arange(len(self.classes))).astype(self.encoded_type)
-        made = codes if not present.all() else codes.astype(self.encoded_type)
-        return made[0] if single else made
+        encoded = codes if not present.all() else codes.astype(self.encoded_type)
+        return encoded[0] if single else encoded
 
     def inverse_transform(self, codes: Any) -> np.ndarray:
         """Return the labels of numbers."""
@@ -118,9 +118,9 @@ def impute_array(X_fit: Any, *others: Any, strategy: Any = "mean", **options: An
         fill_value=strategy[1] if constant else None,
         keep_empty_features=options.get("keep_empty_features", False),
     )
-    made = [_like(imputer.fit_transform(X_fit), X_fit, imputer)]
-    made += [_like(imputer.transform(each), each, imputer) for each in others]
-    return made if others else made[0]
+    imputed = [_like(imputer.fit_transform(X_fit), X_fit, imputer)]
+    imputed += [_like(imputer.transform(array), array, imputer) for array in others]
+    return imputed if others else imputed[0]
 
 
 def _like(array: Any, before: Any, imputer: Any) -> Any:
@@ -144,5 +144,5 @@ def impute_dataframe(
         fill = X_fit.mode().iloc[0]
     else:
         fill = numeric.mean() if strategy == "mean" else numeric.median()
-    made = [each.fillna(fill) for each in (X_fit, *others)]
-    return made if others else made[0]
+    imputed = [table.fillna(fill) for table in (X_fit, *others)]
+    return imputed if others else imputed[0]

@@ -31,10 +31,12 @@ def save_predictions(
     labels = _labels(predictions)
     expected = _labels(dataset.test.y if truth is None else truth)
     encoder = dataset.target.label_encoder
-    given = None if probabilities_labels is None else [str(each) for each in probabilities_labels]
+    columns = (
+        None if probabilities_labels is None else [str(label) for label in probabilities_labels]
+    )
     if target_is_encoded and dataset.target.values is not None:
         # codes of a framework that names its columns follow their order
-        decode = (lambda codes: np.asarray(given, object)[codes.astype(int)]) if given else None
+        decode = (lambda codes: np.asarray(columns, object)[codes.astype(int)]) if columns else None
         labels = encoder.inverse_transform(labels) if decode is None else decode(labels)
         expected = (
             encoder.inverse_transform(expected)
@@ -43,7 +45,7 @@ def save_predictions(
         )
     table = pd.DataFrame(index=range(len(labels)))
     if probabilities is not None:
-        names = encoder.classes if given is None else given
+        names = encoder.classes if columns is None else columns
         matrix = np.asarray(getattr(probabilities, "values", probabilities))
         shares = pd.DataFrame(matrix, columns=list(names))
         table = shares[sorted(shares.columns)]

@@ -57,29 +57,29 @@ class Namespace:
     def _plain(value: Any) -> Any:
         if isinstance(value, Namespace):
             return Namespace.dict(value)
-        return [Namespace._plain(each) for each in value] if isinstance(value, list) else value
+        return [Namespace._plain(item) for item in value] if isinstance(value, list) else value
 
     @staticmethod
     def from_dict(values: Any, deep: bool = True) -> Any:
         """Return a mapping as a namespace, also the mappings in it."""
         if isinstance(values, (Namespace, Mapping)):
-            inner: Callable[[Any], Any] = Namespace.from_dict if deep else (lambda each: each)
+            inner: Callable[[Any], Any] = Namespace.from_dict if deep else (lambda item: item)
             return Namespace(**{str(key): inner(value) for key, value in dict(values).items()})
         return (
-            [Namespace.from_dict(each) for each in values] if isinstance(values, list) else values
+            [Namespace.from_dict(item) for item in values] if isinstance(values, list) else values
         )
 
     @staticmethod
     def walk(space: Any, change: Callable[..., tuple[str, Any]], parents: Any = ()) -> Any:
         """Return a namespace with every value passed through ``change(key, value, parents)``."""
-        made = Namespace()
+        walked = Namespace()
         for key, value in dict(space).items():
             if isinstance(value, (Namespace, Mapping)):
-                made[key] = Namespace.walk(value, change, (*parents, key))
+                walked[key] = Namespace.walk(value, change, (*parents, key))
             else:
                 name, changed = change(key, value, parents=list(parents))
-                made[name] = changed
-        return made
+                walked[name] = changed
+        return walked
 
     @staticmethod
     def get(space: Any, key: str, default: Any = None) -> Any:
@@ -163,7 +163,7 @@ class InterruptTimeout:
     ) -> None:
         listed = interruptions if isinstance(interruptions, list) else [interruptions or {}]
         self.seconds = timeout_secs
-        self.signals = [each.get("sig", TimeoutError) for each in listed]
+        self.signals = [interruption.get("sig", TimeoutError) for interruption in listed]
         self.wait = wait_retry_secs
         self.timed_out = False
         self._ended = threading.Event()
@@ -228,8 +228,8 @@ def profile(*_: Any, **__: Any) -> Callable[[Any], Any]:
 
 def repr_def(value: Any, attributes: str = "public") -> str:
     """Return the class of an object with its attributes."""
-    shown = {k: v for k, v in vars(value).items() if attributes == "all" or not k.startswith("_")}
-    return f"{type(value).__name__}({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
+    listed = {k: v for k, v in vars(value).items() if attributes == "all" or not k.startswith("_")}
+    return f"{type(value).__name__}({', '.join(f'{k}={v!r}' for k, v in listed.items())})"
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -267,8 +267,8 @@ def list_all_files(paths: Any, filter_: Callable[[str], bool] | None = None) -> 
     files: list[str] = []
     for path in map(Path, as_list(paths)):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        files += [str(each) for each in inside if each.is_file()]
-    return [each for each in files if filter_ is None or filter_(each)]
+        files += [str(file) for file in inside if file.is_file()]
+    return [file for file in files if filter_ is None or filter_(file)]
 
 
 def walk_apply(
@@ -329,12 +329,12 @@ def json_dump(value: Any, file: Any, style: str = "default") -> None:
 def json_dumps(value: Any, style: str = "default") -> str:
     """Return a value as JSON; objects are written by their attributes."""
 
-    def plain(each: Any) -> Any:
-        if isinstance(each, Namespace):
-            return Namespace.dict(each)
-        if hasattr(each, "tolist"):
-            return each.tolist()
-        return vars(each) if hasattr(each, "__dict__") else str(each)
+    def plain(thing: Any) -> Any:
+        if isinstance(thing, Namespace):
+            return Namespace.dict(thing)
+        if hasattr(thing, "tolist"):
+            return thing.tolist()
+        return vars(thing) if hasattr(thing, "__dict__") else str(thing)
 
     indent = 4 if style == "pretty" else None
     separators = (",", ":") if style == "compact" else None
@@ -350,18 +350,18 @@ def run_cmd(cmd: str, *args: Any, **options: Any) -> tuple[str, str]:
     Options are called ``_name_``: input_str, env, timeout, shell and executable have an effect.
     Others are arguments of the command.
     """
-    known = {key.strip("_"): value for key, value in options.items() if _is_option(key)}
+    settings = {key.strip("_"): value for key, value in options.items() if _is_option(key)}
     named = [f"--{key}={value}" for key, value in options.items() if not _is_option(key)]
     full = " ".join([cmd, *map(str, args), *named])
     log.info("Running cmd `%s`", full)
-    environment = known.get("env")
+    environment = settings.get("env")
     done = subprocess.run(
-        full if known.get("shell", True) else shlex.split(full),
-        shell=known.get("shell", True),
-        executable=known.get("executable"),
-        input=known.get("input_str"),
+        full if settings.get("shell", True) else shlex.split(full),
+        shell=settings.get("shell", True),
+        executable=settings.get("executable"),
+        input=settings.get("input_str"),
         env=None if environment is None else {**os.environ, **dict(environment)},
-        timeout=known.get("timeout"),
+        timeout=settings.get("timeout"),
         capture_output=True,
         text=True,
         check=False,
@@ -453,8 +453,8 @@ def is_sparse(data: Any) -> bool:
 
 def unsparsify(*data: Any, fmt: str | None = "dense") -> Any:
     """Return data as it is, or dense if it is sparse; ``fmt`` "array" gives arrays."""
-    made = tuple(_dense(each, fmt) for each in data)
-    return made[0] if len(made) == 1 else made
+    dense = tuple(_dense(table, fmt) for table in data)
+    return dense[0] if len(dense) == 1 else dense
 
 
 def _dense(data: Any, fmt: str | None) -> Any:

@@ -100,14 +100,14 @@ def call_run(run_fn: Callable[[Any, Any], dict[str, Any]]) -> None:
     config.framework_params = Namespace.dict(config.framework_params)
     try:
         with InterruptTimeout(config.job_timeout_seconds):
-            made = dict(run_fn(Namespace.walk(params.dataset, loaded), config))
+            outcome = dict(run_fn(Namespace.walk(params.dataset, loaded), config))
             for name in ARRAYS:
-                if made.get(name) is not None:
+                if outcome.get(name) is not None:
                     path = os.path.join(config.result_dir, name)
-                    made[name] = serialize_data(made[name], path)
+                    outcome[name] = serialize_data(outcome[name], path)
     except BaseException as error:
         log.exception("the framework failed")
-        made = result(error_message=f"{type(error).__name__}: {error}", models_count=0)
+        outcome = result(error_message=f"{type(error).__name__}: {error}", models_count=0)
     finally:
         kill_proc_tree(include_parent=False, timeout=5)
-    json_dump(made, config.result_file, style="compact")
+    json_dump(outcome, config.result_file, style="compact")

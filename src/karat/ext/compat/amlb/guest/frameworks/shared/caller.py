@@ -48,8 +48,8 @@ def venv_bin(framework_dir: str) -> str:
 
 def venv_python_exec(framework_dir: str) -> str:
     """Return the Python of a framework's environment, or this one if it has none."""
-    own = os.path.join(framework_dir, "venv", "bin", "python")
-    return f"{own if os.path.exists(own) else sys.executable} -W ignore"
+    python = os.path.join(framework_dir, "venv", "bin", "python")
+    return f"{python if os.path.exists(python) else sys.executable} -W ignore"
 
 
 def run_cmd_in_venv(caller_file: str, cmd: str, *args: Any, **options: Any) -> tuple[str, str]:
@@ -90,15 +90,15 @@ def run_in_venv(
             _, errors = run_cmd(command, *args, _input_str_=text, _env_=environment)
         if not Path(config.result_file).is_file():
             raise NoResultError(f"Process crashed:\n{errors}")
-        made = _loaded(json_load(config.result_file, as_namespace=True))
+        outcome = _loaded(json_load(config.result_file, as_namespace=True))
         if callable(process_results):
-            made = process_results(made)
-        _save(made, dataset)
+            outcome = process_results(outcome)
+        _save(outcome, dataset)
     return {
-        "models_count": 1 if made.models_count is None else made.models_count,
-        "training_duration": made.training_duration or whole.duration,
-        "predict_duration": made.predict_duration,
-        **Namespace.dict(made["others"] or Namespace()),
+        "models_count": 1 if outcome.models_count is None else outcome.models_count,
+        "training_duration": outcome.training_duration or whole.duration,
+        "predict_duration": outcome.predict_duration,
+        **Namespace.dict(outcome["others"] or Namespace()),
     }
 
 
@@ -114,30 +114,30 @@ def _as_files(input_data: Any, folder: str) -> Any:
     return Namespace.walk(Namespace.from_dict(input_data), written)
 
 
-def _loaded(made: Any) -> Any:
+def _loaded(outcome: Any) -> Any:
     """Return a result with the arrays of its files."""
-    if made.error_message is not None:
-        raise NoResultError(made.error_message)
+    if outcome.error_message is not None:
+        raise NoResultError(outcome.error_message)
     for name in ARRAYS:
-        if made[name] is not None:
-            made[name] = deserialize_data(made[name])
-    return made
+        if outcome[name] is not None:
+            outcome[name] = deserialize_data(outcome[name])
+    return outcome
 
 
-def _save(made: Any, dataset: Any) -> None:
+def _save(outcome: Any, dataset: Any) -> None:
     """Write the predictions of a result, unless the script has written them."""
-    if not made.output_file:
+    if not outcome.output_file:
         return
-    truth = made.truth
+    truth = outcome.truth
     if truth is None:
-        truth = dataset.test.y_enc if made.target_is_encoded else dataset.test.y
+        truth = dataset.test.y_enc if outcome.target_is_encoded else dataset.test.y
     save_predictions(
         dataset=dataset,
-        output_file=made.output_file,
-        predictions=as_vec(made.predictions),
+        output_file=outcome.output_file,
+        predictions=as_vec(outcome.predictions),
         truth=as_vec(truth),
-        probabilities=made.probabilities,
-        probabilities_labels=made.probabilities_labels,
-        optional_columns=made.optional_columns,
-        target_is_encoded=made.target_is_encoded,
+        probabilities=outcome.probabilities,
+        probabilities_labels=outcome.probabilities_labels,
+        optional_columns=outcome.optional_columns,
+        target_is_encoded=outcome.target_is_encoded,
     )
