@@ -31,7 +31,7 @@ def run(tmp_path, monkeypatch):
 
 
 def kept():
-    return [entry.about["model"] for entry in VectorCache(cache_folder()).entries()]
+    return [entry.facts["model"] for entry in VectorCache(cache_folder()).entries()]
 
 
 class Fitted(TfidfVectorizer):

@@ -112,8 +112,8 @@ def test_another_data_set_and_another_run_do_not_read_it_again(tmp_path, files_r
     assert score(file, "abcdefgh", tmp_path / "out") == [1.0, 1.0]
     assert score(file, "bcdefg", tmp_path / "out") == [1.0, 1.0]
     assert files_read == ["v.txt"]
-    kept = [e for e in VectorCache(cache_folder()).entries() if "ids" in e.about]
-    assert [entry.about["ids"] for entry in kept] == [list("abcdefgh")]
+    kept = [e for e in VectorCache(cache_folder()).entries() if "ids" in e.facts]
+    assert [entry.facts["ids"] for entry in kept] == [list("abcdefgh")]
     matrix = np.load(kept[0].folder / "vectors.npy", mmap_mode="r")
     assert matrix.dtype == np.float32 and matrix[1].tolist() == [1, 1]
 

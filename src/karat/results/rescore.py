@@ -69,13 +69,20 @@ def read_predictions_checked(run: Run, record: Mapping[str, Any], view: View) ->
         except DataError as damage:
             mistake = f", {damage}."
         raise DataError(f"{path}{mistake or f': {error}'}") from error
-    _check_columns(path, text, facts)
     if rows:
         _check_extras(beside, next(_rows(rows))[1])
-    _check_labels(path, text, predictions)
-    _check_probabilities(path, text, predictions)
+    try:
+        _check_columns(path, text, facts)
+        _check_labels(path, text, predictions)
+        _check_probabilities(path, text, predictions)
+    except _DamagedLine as damage:
+        raise DataError(f"{path}, {damage}.") from damage
     _check_questions(path, predictions, record, view)
     return predictions
+
+
+class _DamagedLine(DataError):
+    """A line of a file that is no CSV; the file is not named."""
 
 
 def _facts(path: Path) -> dict[str, Any]:
@@ -122,7 +129,7 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError(f"line {line}: {error}") from error
+            raise _DamagedLine(f"line {line}: {error}") from error
         yield line, row
 
 
