@@ -73,6 +73,7 @@ class Machines:
 
     Examples
     --------
+    >>> import karat
     >>> karat.Machines(4, constraint="1h8c")
     Machines(workers=4, engine='local', scheduler=None, shard=None, constraint='1h8c', budget=None)
     """
