@@ -36,6 +36,7 @@ from karat.metrics.metric import get_metric
 from karat.results.load import FrozenRun
 from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import DEFAULTS, Run, earlier_runs
+from karat.results.run_folders import RUN_FILE, find_run_folders
 from karat.results.tables import FINAL_EPOCH, scores_table
 
 #: rows that are read at once, and distinct cells of a column that are kept once
@@ -343,7 +344,7 @@ def has_result_files(path: Path) -> bool:
     """Return whether a path may be result files of another system: it has no run folder."""
     if not path.is_dir():
         return path.suffix.lower() in SUFFIXES and path.is_file()
-    if any(any(path.glob(pattern)) for pattern in ("run.json", "*/run.json", "**/run.json")):
+    if any(find_run_folders(path, levels=(0, 1))) or any(path.rglob(RUN_FILE)):
         return False
     return any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
 

@@ -32,6 +32,7 @@ from karat.results.pooling import (
     question_difference,
 )
 from karat.results.run import INCOMPLETE, Run, newest_first, open_runs
+from karat.results.run_folders import RUN_FILE, find_run_folders, is_run_folder
 from karat.results.tables import ELIMINATED
 from karat.stats.paired_tests import corrected_t, fold_ratio
 
@@ -197,18 +198,18 @@ def find_run(run: Run | str | Path) -> Run:
     """Return a run by its folder, or raise ``DataError`` with what is wrong with the folder."""
     if not isinstance(run, Run):
         folder = Path(run)
-        inside = sorted(path.parent.name for path in folder.glob("*/run.json"))
-        if inside and not (folder / "run.json").is_file():
+        inside = [path.name for path in find_run_folders(folder)]
+        if inside and not is_run_folder(folder):
             raise DataError(
                 f"{folder} is not a run folder but holds {len(inside)}; use one of them, such as "
                 f"{folder / inside[-1]}."
             )
         if not folder.is_dir():
-            siblings = [path.parent.name for path in folder.parent.glob("*/run.json")]
+            siblings = [path.name for path in find_run_folders(folder.parent)]
             raise DataError(f"there is no run folder {folder}.{_near(folder.name, siblings)}")
         run = Run.open(folder)
-    if not (run.folder / "run.json").is_file():
-        raise DataError(f"{run.folder} is not a run folder: it has no run.json.")
+    if not is_run_folder(run.folder):
+        raise DataError(f"{run.folder} is not a run folder: it has no {RUN_FILE}.")
     try:
         tasks = run.about["tasks"]
         complete = isinstance(tasks, list) and bool(run.model)
@@ -216,7 +217,7 @@ def find_run(run: Run | str | Path) -> Run:
     except (KeyError, TypeError, ValueError):
         complete = False
     if not complete:
-        raise DataError(f"{run.folder / 'run.json'} lacks a model or its tasks.")
+        raise DataError(f"{run.folder / RUN_FILE} lacks a model or its tasks.")
     return run
 
 
@@ -253,10 +254,8 @@ def _named(run: Run, name_or_run: object) -> tuple[list[Run], list[str]]:
     folder = run.folder.resolve().parent
     path = name_or_run.folder if isinstance(name_or_run, Run) else Path(name_or_run)
     tries = [path] if isinstance(name_or_run, Run) else [path, folder / path]
-    run_folder = next(
-        (candidate for candidate in tries if (candidate / "run.json").is_file()), None
-    )
-    if run_folder is None and any(path.glob("*/run.json")):
+    run_folder = next(filter(is_run_folder, tries), None)
+    if run_folder is None and any(find_run_folders(path)):
         return _inside(path.resolve(), run)
     if run_folder is None:
         names = [candidate.name for candidate in _run_folders(folder) if candidate != _place(run)]
@@ -297,7 +296,7 @@ def _readable_runs(runs: Iterable[Run], notes: list[str]) -> list[Run]:
 def _run_folders(folder: Path) -> list[Path]:
     """Return the run folders, damaged ones too."""
     paths = sorted(folder.iterdir())
-    return [path for path in paths if (path / "run.json").exists() or (path / "jobs").is_dir()]
+    return [path for path in paths if is_run_folder(path) or (path / "jobs").is_dir()]
 
 
 def _place(run: Run) -> Path:
@@ -527,10 +526,10 @@ class _Pool:
         if self.closed and not isinstance(name, Path):
             return self._named(str(name))
         path = Path(str(name))
-        if (path / "run.json").is_file():
+        if is_run_folder(path):
             run = find_run(path)
             return run.model, [run]
-        if path.is_dir() and any(path.glob("*/run.json")):
+        if path.is_dir() and any(find_run_folders(path)):
             inside = newest_first(_readable_runs(open_runs([path], damaged=True), self.notes))
             models = list(dict.fromkeys(run.model for run in inside))
             if len(models) != 1:

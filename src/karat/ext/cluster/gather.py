@@ -36,6 +36,7 @@ from karat.models.model import Model
 from karat.output.result import Result
 from karat.results.load import FrozenRun
 from karat.results.run import Run, earlier_runs
+from karat.results.run_folders import find_run_folders
 from karat.results.stored_facts import check_about
 from karat.results.stored_json import read_json_object
 
@@ -418,9 +419,7 @@ def _runs_by_model(paths: Iterable[Path], output: Path) -> dict[str, list[Run]]:
     by_model: dict[str, list[Run]] = {}
     seen: set[Path] = set()
     for path in paths:
-        patterns = ("run.json", "*/run.json", "*/*/run.json")
-        for file in sorted(file for pattern in patterns for file in path.glob(pattern)):
-            folder = file.parent
+        for folder in sorted(find_run_folders(path, levels=(0, 1, 2))):
             if folder.resolve() in seen:
                 continue
             seen.add(folder.resolve())

@@ -58,6 +58,7 @@ from karat.results.clusters import check_cluster_column, count_clusters, item_cl
 from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
+from karat.results.run_folders import find_run_folders
 from karat.results.selection import Side
 from karat.stats.paired_tests import ALPHA, MeanDifference, fold_ratio, holm
 from karat.stats.ranking import FEWEST_TASKS
@@ -444,7 +445,7 @@ def _is_stored(requested: Any, define: Sequence[str | Path] | str | Path) -> boo
     if not isinstance(requested, str | Path):
         return isinstance(requested, Run)
     path = Path(requested)
-    if not path.is_dir() or (path / "run.json").is_file() or any(path.glob("*/run.json")):
+    if not path.is_dir() or any(find_run_folders(path, levels=(0, 1))):
         return path.is_dir()
     try:
         Catalog(define).model(str(requested))

@@ -45,6 +45,7 @@ from karat.output.result import Result
 from karat.output.table import Table
 from karat.results.load import OK
 from karat.results.run import Run
+from karat.results.run_folders import is_run_folder
 from karat.stats.paired_tests import ALPHA
 
 #: exit code of each verdict
@@ -479,8 +480,9 @@ def _on_runs(
 
 
 def _is_run(encoder: Any) -> bool:
-    path = Path(encoder) if isinstance(encoder, str | Path) else None
-    return isinstance(encoder, Run) or (path is not None and (path / "run.json").is_file())
+    if isinstance(encoder, str | Path):
+        return is_run_folder(Path(encoder))
+    return isinstance(encoder, Run)
 
 
 # -- the answer -----------------------------------------------------------------------------

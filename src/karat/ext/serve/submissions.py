@@ -40,6 +40,7 @@ from karat.ext.serve.server import MEGABYTE, TOKEN_VARIABLE, ApiError, ServerSet
 from karat.ext.serve.snapshots import ServedRun
 from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
+from karat.results.run_folders import find_run_folders, is_run_folder
 
 #: allowed names of uploads: a single path component that is not hidden
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_@+,-]*(\.[A-Za-z0-9_@+,-]+)*"
@@ -279,12 +280,12 @@ def _check_archive(path: Path, limit: int, files: int) -> None:
 
 def _find_run(scratch: Path) -> Path:
     """Return the run folder in an unpacked archive: its top or the only folder in it."""
-    if (scratch / "run.json").is_file():
+    if is_run_folder(scratch):
         return scratch
-    plan_files = sorted(scratch.glob("*/run.json")) if scratch.is_dir() else []
-    if len(plan_files) != 1:
-        raise DataError(f"it contains {len(plan_files)} run folders instead of one")
-    return plan_files[0].parent
+    folders = list(find_run_folders(scratch))
+    if len(folders) != 1:
+        raise DataError(f"it contains {len(folders)} run folders instead of one")
+    return folders[0]
 
 
 def _check_run(run: ServedRun) -> None:
