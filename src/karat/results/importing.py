@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import gc
-import hashlib
 import itertools
 import json
 import math
@@ -26,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
+from karat.core.digest import sha256_of
 from karat.core.files import file_hash
 from karat.core.metric_names import NEGATED_SCORERS, SCORERS
 from karat.core.numbers import NUMBER
@@ -249,7 +249,7 @@ def _imported(results: ModelResults) -> dict[str, Any]:
     }
     files = dict(sorted(names.items()))
     lines = "".join(f"{name} {digest}\n" for name, digest in files.items())
-    whole = hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+    whole = sha256_of(lines)
     named = {"system": results.system, "file": folder.resolve().name}
     return {**named, "sha256": whole, "files": files}
 

@@ -11,7 +11,6 @@ its model and its task, so that the file of a million jobs has a few megabytes.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shlex
@@ -23,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from karat.core.digest import sha256_of
 from karat.core.files import encodable
 from karat.core.formatting import count
 from karat.core.replicates import replicate_fact, replicate_name, replicate_of
@@ -147,7 +147,7 @@ class PlanFile:
     def digest(self) -> str:
         """A hash of all jobs."""
         facts = [[self.content[key] for key in _COMMON], _task_jobs(self), _model_jobs(self)]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+        return sha256_of(json.dumps(facts))
 
 
 def _key(settings: Mapping[str, Any]) -> str:

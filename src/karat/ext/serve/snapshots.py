@@ -8,7 +8,6 @@ is read.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import math
 import os
@@ -28,6 +27,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__
+from karat.core.digest import blake2_of
 from karat.core.files import safe_name
 from karat.core.predictions import FILE, ROWS_FILE
 from karat.errors import FAILURES, DataError, KaratError
@@ -273,7 +273,7 @@ def _check_file(path: Path) -> None:
 
 def short_hash(content: bytes) -> str:
     """Return a hash for entity tags and versions."""
-    return hashlib.blake2b(content, digest_size=12).hexdigest()
+    return blake2_of(content, size=12)
 
 
 def file_stamp(path: Path) -> FileStamp:

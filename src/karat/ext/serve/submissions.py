@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
-import hashlib
 import os
 import re
 import secrets
@@ -33,6 +32,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.core import registry
+from karat.core.digest import sha256_of_file
 from karat.core.writing import draft_of, remove_drafts, write_atomic
 from karat.data.archives import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
@@ -143,8 +143,7 @@ class Uploads:
             hint = f"allowed: {', '.join(VECTOR_FILE_SUFFIXES)}, with or without .gz or .zst"
             raise ApiError(400, f'"{name}" does not end like a vector file', hint, field="name")
         self.vectors.mkdir(parents=True, exist_ok=True)
-        with draft.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of_file(draft)
         size = draft.stat().st_size
         try:
             os.link(draft, self.vectors / name)  # unlike a move, it never replaces a file
