@@ -24,7 +24,7 @@ from karat.output.table import Table
 from karat.results.item_tables import ABSENT, GROUP, NoItems, describe_item
 from karat.results.run import Run, open_runs
 from karat.results.run_folders import is_run_folder
-from karat.results.selection import Side, common_rows, find_run, pooled_sides, unknown_model
+from karat.results.selection import ModelRuns, common_rows, find_run, pooled_sides, unknown_model
 from karat.stats.paired_tests import average_ranks
 
 #: items or slices in the table of a result
@@ -253,7 +253,7 @@ def items_of_one(
     return side.model, task_items, notes
 
 
-def _side_of(runs: Any, name: Any, pool: str) -> Side:
+def _side_of(runs: Any, name: Any, pool: str) -> ModelRuns:
     if isinstance(runs, pd.DataFrame):
         raise DefinitionError("a table of scores has no items; pass run folders.")
     if isinstance(name, Run | Path) or is_run_folder(Path(str(name))):
