@@ -1,7 +1,11 @@
 """Hashes name caches and stand in run folders: their values are fixed."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import karat
 from karat.core.digest import blake2_of, sha256_of, sha256_of_file
 
 #: from ``printf karat | sha256sum`` and ``printf karat | b2sum -l 96``
@@ -26,3 +30,11 @@ def test_half_of_a_surrogate_pair_is_hashed():
 def test_a_file_has_the_hash_of_its_content(tmp_path):
     (tmp_path / "file").write_text("karat")
     assert sha256_of_file(tmp_path / "file") == SHA256
+
+
+def test_only_the_helper_hashes_in_one_expression():
+    """Others use ``hashlib`` for contents that come in parts."""
+    source = Path(karat.__file__).parent
+    others = [path for path in source.rglob("*.py") if path != source / "core" / "digest.py"]
+    at_once = re.compile(r"\b(hashlib|blake2b|sha256)\b.*\.hexdigest\(\)")
+    assert [path.name for path in others if at_once.search(path.read_text("utf-8"))] == []

@@ -273,7 +273,7 @@ async def require_token(
         hint = "start it with --token-file or KARAT_TOKEN to allow more"
         raise ApiError(403, "this server is read-only", hint)
     words = (credentials.credentials if credentials else "", service.settings.token)
-    digests = [sha256_of(word) for word in words]
+    digests = [bytes.fromhex(sha256_of(word)) for word in words]
     if not hmac.compare_digest(*digests):
         leave = await service.guesses.enter(client_of(request.scope))
         try:
