@@ -17,12 +17,13 @@ from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.core import registry
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of_file
 from karat.core.files import cache_folder
 from karat.core.task import Task
 from karat.corruptions.needs import needed_file
 from karat.corruptions.text_noise import _misspelled
 from karat.data.download import offline
-from karat.data.file_sources import parse_source, sha256_of
+from karat.data.file_sources import parse_source
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.data.package_index import find_address, pip_settings
 from karat.errors import DataError, Unavailable
@@ -245,7 +246,7 @@ def test_public_addresses_of_geval(definitions, shared: Path):
         _, task, file = place.split("/")
         assert source["url"].startswith("https://raw.githubusercontent.com/")
         assert source["url"].endswith(f"/evaluation_framework/{task}/data/{file}")
-        assert source["sha256"] == sha256_of(shared / place), place
+        assert source["sha256"] == sha256_of_file(shared / place), place
 
 
 @pytest.mark.parametrize("name", ["lp50", "kore"])

@@ -154,7 +154,9 @@ def test_damaged_member_is_unpacked_again(stub, index, new_process, monkeypatch,
 
 def test_file_of_the_cache_is_hashed_once_per_process(index, new_process, monkeypatch):
     path, hashed = fetch(index), []
-    monkeypatch.setattr(transfer, "sha256_of", lambda path: hashed.append(path) or sha(CONTENT))
+    monkeypatch.setattr(
+        transfer, "sha256_of_file", lambda path: hashed.append(path) or sha(CONTENT)
+    )
     assert [fetch(index) for _ in range(3)] == [path] * 3
     assert hashed == [path]
 

@@ -270,6 +270,7 @@ def test_a_vector_file_is_its_content(tmp_path):
 
 
 def test_the_words_of_rows_belong_to_encoders_of_sentences():
+    importlib.import_module("karat.models.tabular_encoders")
     code = identities._code(["karat.models.tabular_encoders"])
     assert any(part.startswith("karat.core.columns ") for part in code)
 

@@ -194,10 +194,10 @@ def test_licenses_that_forbid_copies(license, forbidden):
 # -- in a run -------------------------------------------------------------------------------
 
 
-def evaluate(folder, **options) -> Run:
+def evaluate(folder, items: bool = True, **options) -> Run:
     data = Dataset.from_table(people(40, x=np.arange(40) % 7), "y", name="people")
     task = karat.Task("t", data, split={"use": "kfold", "folds": 2}, metrics=["acc"])
-    (run,) = karat.evaluate("dummy", task, **{"output": folder, **options})
+    (run,) = karat.evaluate("dummy", task, output=Output(folder, items=items), **options)
     return run
 
 
@@ -222,7 +222,7 @@ def test_workers_write_the_same_bytes(tmp_path):
 
 
 def test_items_can_be_left_out_and_a_resumed_run_adds_them(tmp_path):
-    run = evaluate(tmp_path, output=Output(tmp_path, items=False))
+    run = evaluate(tmp_path, items=False)
     assert not (run.folder / "items").exists()
     assert run.predictions("t", 0).key is not None
     with pytest.raises(DataError):

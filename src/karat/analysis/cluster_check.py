@@ -27,7 +27,7 @@ from karat.results.clusters import (
     known_clusters,
 )
 from karat.results.item_tables import GROUP
-from karat.results.selection import Side
+from karat.results.selection import ModelRuns
 
 #: level of the test, over all columns of a task
 LEVEL = 0.05
@@ -195,7 +195,7 @@ def is_scale(values: np.ndarray, labels: np.ndarray) -> bool:
 # -- of stored predictions ------------------------------------------------------------------
 
 
-def task_cluster(sides: Sequence[Side], task: str, metric: str) -> ClusterEffect | None:
+def task_cluster(sides: Sequence[ModelRuns], task: str, metric: str) -> ClusterEffect | None:
     """Return the column by which the differences of two models belong together, or None.
 
     None also if the data declare groups, if ranked lists or groups have a score of their own, or
@@ -209,7 +209,7 @@ def task_cluster(sides: Sequence[Side], task: str, metric: str) -> ClusterEffect
 
 
 def _of_predictions(
-    sides: Sequence[Side], task: str, metric: str, items: pd.DataFrame
+    sides: Sequence[ModelRuns], task: str, metric: str, items: pd.DataFrame
 ) -> ClusterEffect | None:
     folds = [list(first_repeat(side, task).values()) for side in sides]
     # ranked lists, and groups that have a score, are the unit already

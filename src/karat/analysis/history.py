@@ -24,9 +24,9 @@ from karat.results.selection import (
     OTHER_FOLDS,
     OTHER_PROBE,
     OTHER_SPLIT,
-    Contest,
-    Round,
-    Side,
+    ModelRuns,
+    PairedComparison,
+    TaskScores,
     find_others,
     find_run,
     higher_is_better,
@@ -191,9 +191,9 @@ def compare_to_history(
     first.check()
     metrics = _metrics(first, metric, notes)
     sides = [first, *_comparable(first, rest, notes)]
-    contests, values, ranks = _scored(sides, metrics, on == "common", views)
+    comparisons, values, ranks = _scored(sides, metrics, on == "common", views)
     frame = _typed(values, VALUES)
-    notes += [*_contest_notes(contests, on == "common"), *_missing_notes(sides, frame)]
+    notes += [*_comparison_notes(comparisons, on == "common"), *_missing_notes(sides, frame)]
     others = [side.run for side in sides[1:]]
     table = _typed(ranks, RANKS)
     return History(current, others, frame, table, list(dict.fromkeys(notes)), on == "common")
@@ -202,7 +202,7 @@ def compare_to_history(
 # -- what is compared -----------------------------------------------------------------------
 
 
-def _metrics(first: Side, metric: str | None, notes: list[str]) -> dict[str, list[str]]:
+def _metrics(first: ModelRuns, metric: str | None, notes: list[str]) -> dict[str, list[str]]:
     """Return the metrics of each task that the run has tried; add the others to the notes."""
     tried: dict[str, list[str]] = {}
     skipped: dict[str, list[str]] = {}
@@ -226,7 +226,7 @@ def _metrics(first: Side, metric: str | None, notes: list[str]) -> dict[str, lis
     return {task: [metric] for task, names in tried.items() if metric in names}
 
 
-def _comparable(first: Side, rest: Sequence[Side], notes: list[str]) -> list[Side]:
+def _comparable(first: ModelRuns, rest: Sequence[ModelRuns], notes: list[str]) -> list[ModelRuns]:
     """Return the runs that share a task and the seed with the first; note the others."""
     unrelated = [side for side in rest if not side.tasks.keys() & first.tasks.keys()]
     reseeded = [side for side in rest if side not in unrelated and side.seed != first.seed]
@@ -252,49 +252,49 @@ def _comparable(first: Side, rest: Sequence[Side], notes: list[str]) -> list[Sid
 
 
 def _scored(
-    sides: list[Side], metrics: dict[str, list[str]], common: bool, views: bool
-) -> tuple[list[Contest], Rows, Rows]:
-    """Return the contest of each task and view, and the rows of both tables."""
-    contests: list[Contest] = []
+    sides: list[ModelRuns], metrics: dict[str, list[str]], common: bool, views: bool
+) -> tuple[list[PairedComparison], Rows, Rows]:
+    """Return the comparison of each task and view, and the rows of both tables."""
+    comparisons: list[PairedComparison] = []
     values: Rows = []
     ranks: Rows = []
     for task, names in metrics.items():
         for view in sides[0].answered.get(task, {CLEAN: {}}) if views else (CLEAN,):
-            contest = Contest(sides, task, view)
+            comparison = PairedComparison(sides, task, view)
             if common:
-                contest.cut(names)
+                comparison.cut(names)
             for name in names:
-                scored = contest.score(name, higher_is_better(sides[:1], task, name))
-                values += _values(contest, scored)
-                ranks.append(_rank(contest, scored))
-            contests.append(contest)
-    return contests, values, ranks
+                scored = comparison.score(name, higher_is_better(sides[:1], task, name))
+                values += _values(comparison, scored)
+                ranks.append(_rank(comparison, scored))
+            comparisons.append(comparison)
+    return comparisons, values, ranks
 
 
-def _head(contest: Contest, scored: Round) -> tuple[Any, ...]:
-    facts = contest.sides[0].tasks[contest.task]
+def _head(comparison: PairedComparison, scored: TaskScores) -> tuple[Any, ...]:
+    facts = comparison.sides[0].tasks[comparison.task]
     dataset, kind = str(facts.get("dataset", "")), str(facts.get("kind") or "")
-    return contest.task, dataset, kind, contest.view.name, scored.metric
+    return comparison.task, dataset, kind, comparison.view.name, scored.metric
 
 
-def _values(contest: Contest, scored: Round) -> Iterator[tuple[Any, ...]]:
-    head = _head(contest, scored)
-    for i, side in enumerate(contest.sides):
+def _values(comparison: PairedComparison, scored: TaskScores) -> Iterator[tuple[Any, ...]]:
+    head = _head(comparison, scored)
+    for i, side in enumerate(comparison.sides):
         value, rank = scored.values[i], scored.ranks[i]
         folds = 0 if np.isnan(value) else scored.folds
         last = folds, scored.coverage[i], scored.states[i]
         yield side.name, side.model, *head, value, rank, *last
 
 
-def _rank(contest: Contest, scored: Round) -> tuple[Any, ...]:
+def _rank(comparison: PairedComparison, scored: TaskScores) -> tuple[Any, ...]:
     best = scored.best
     other: tuple[Any, ...] = ("", "", np.nan)
     if best is not None:
-        other = contest.sides[best].name, contest.sides[best].model, scored.values[best]
+        other = comparison.sides[best].name, comparison.sides[best].model, scored.values[best]
     failed = scored.states.count(FAILED)
     compared = int((~np.isnan(scored.values)).sum())
     return (
-        *_head(contest, scored),
+        *_head(comparison, scored),
         scored.higher,
         scored.values[0],
         scored.ranks[0],
@@ -305,8 +305,8 @@ def _rank(contest: Contest, scored: Round) -> tuple[Any, ...]:
         scored.coverage[0],
         np.nan if best is None else scored.coverage[best],
         failed,
-        len(contest.sides) - compared - failed,
-        *(contest.questions or (None, None)),
+        len(comparison.sides) - compared - failed,
+        *(comparison.questions or (None, None)),
     )
 
 
@@ -323,13 +323,13 @@ def _reason(state: str, run: str, tasks: Sequence[str]) -> str:
     return template.format(run=run, tasks=", ".join(tasks))
 
 
-def _contest_notes(contests: Sequence[Contest], common: bool) -> Iterator[str]:
+def _comparison_notes(comparisons: Sequence[PairedComparison], common: bool) -> Iterator[str]:
     """Yield the notes of the tasks, and where the runs' coverage differs."""
     tasks_of: dict[str, dict[str, None]] = {}
-    for tasks, text in (note for contest in contests for note in contest.notes):
+    for tasks, text in (note for comparison in comparisons for note in comparison.notes):
         tasks_of.setdefault(text, {})[tasks] = None
     yield from (f"{', '.join(tasks)}: {text}" for text, tasks in tasks_of.items())
-    differ = [c.task for c in contests if c.questions is None and c.coverage_differs]
+    differ = [c.task for c in comparisons if c.questions is None and c.coverage_differs]
     if differ and not common:
         yield (
             f"{', '.join(dict.fromkeys(differ))}: coverage of the questions differs between runs; "
@@ -337,7 +337,7 @@ def _contest_notes(contests: Sequence[Contest], common: bool) -> Iterator[str]:
         )
 
 
-def _missing_notes(sides: Sequence[Side], values: pd.DataFrame) -> Iterator[str]:
+def _missing_notes(sides: Sequence[ModelRuns], values: pd.DataFrame) -> Iterator[str]:
     """Yield which run has no value on which tasks, and why."""
     missing = values[values["status"] != OK]
     rows_of = values.groupby(["run", "task", "view"]).size()

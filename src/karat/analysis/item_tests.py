@@ -26,7 +26,7 @@ from karat.corruptions.view import CLEAN
 from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric, is_ratio, metric_range
 from karat.results.load import Gathered, gather_scores
-from karat.results.selection import Side
+from karat.results.selection import ModelRuns
 from karat.stats.learner_tests import (
     FitNoise,
     SeedNoise,
@@ -76,7 +76,7 @@ class Fits:
     ratio: float
 
     @classmethod
-    def of(cls, sides: Sequence[tuple[Side, str]], metric: str) -> Fits:
+    def of(cls, sides: Sequence[tuple[ModelRuns, str]], metric: str) -> Fits:
         """Return the scores of each side on the folds that all of them have."""
         sign = 1 if get_metric(metric).higher_is_better else -1
         tables = [

@@ -23,7 +23,8 @@ from karat.output.result import Result
 from karat.output.table import Table
 from karat.results.item_tables import ABSENT, GROUP, NoItems, describe_item
 from karat.results.run import Run, open_runs
-from karat.results.selection import Side, common_rows, find_run, pooled_sides, unknown_model
+from karat.results.run_folders import is_run_folder
+from karat.results.selection import ModelRuns, common_rows, find_run, pooled_sides, unknown_model
 from karat.stats.paired_tests import average_ranks
 
 #: items or slices in the table of a result
@@ -252,10 +253,10 @@ def items_of_one(
     return side.model, task_items, notes
 
 
-def _side_of(runs: Any, name: Any, pool: str) -> Side:
+def _side_of(runs: Any, name: Any, pool: str) -> ModelRuns:
     if isinstance(runs, pd.DataFrame):
         raise DefinitionError("a table of scores has no items; pass run folders.")
-    if isinstance(name, Run | Path) or (Path(str(name)) / "run.json").is_file():
+    if isinstance(name, Run | Path) or is_run_folder(Path(str(name))):
         return pooled_sides([find_run(name)], pool)[0]
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     opened = [run for run in several if isinstance(run, Run)]

@@ -25,9 +25,9 @@ from karat.results.selection import (
     DIFFERENCES,
     NO_FOLD,
     NOT_MEASURED,
-    Answered,
-    Contest,
-    Side,
+    FoldScores,
+    ModelRuns,
+    PairedComparison,
     Unit,
     find_two,
     higher_is_better,
@@ -62,7 +62,7 @@ class Paired:
     states: tuple[str, str]
     held: tuple[int, int]
     own: tuple[float, float]
-    sides: tuple[Side, Side] | None = None
+    sides: tuple[ModelRuns, ModelRuns] | None = None
     units: list[Unit] = field(default_factory=list)
     cluster: str = ""
 
@@ -214,7 +214,7 @@ class _Match:
 class _RunPairing:
     """Two models' runs, paired task by task."""
 
-    def __init__(self, sides: Sequence[Side], metric: str | None, on: str, notes: list[str]):
+    def __init__(self, sides: Sequence[ModelRuns], metric: str | None, on: str, notes: list[str]):
         self.first, self.second = sides
         self.metric, self.on, self.notes = metric, on, notes
 
@@ -260,17 +260,19 @@ class _RunPairing:
 
     def _task(self, match: _Match, metric: str) -> Paired:
         sides = (self.first, self.second)
-        contest = None if match.why or None in match.names else Contest(sides, match.task, CLEAN)
+        comparison = (
+            None if match.why or None in match.names else PairedComparison(sides, match.task, CLEAN)
+        )
         states = [
             NOT_RUN if task is None else side.state(task)
             for side, task in zip(sides, match.names, strict=True)
         ]
-        units: list[dict[Unit, Answered]] = [{}, {}]
-        if contest is not None:
+        units: list[dict[Unit, FoldScores]] = [{}, {}]
+        if comparison is not None:
             if self.on != "folds":
-                contest.cut([metric])
-            self._note(contest)
-            units, states = contest.units, contest.states
+                comparison.cut([metric])
+            self._note(comparison)
+            units, states = comparison.units, comparison.states
         elif match.why and states == [OK, OK]:
             states[1] = match.why
         # a model that could not be paired still has a value of its own
@@ -278,14 +280,14 @@ class _RunPairing:
             _scores(unit_answers or _answered(side, task), metric)
             for unit_answers, side, task in zip(units, sides, match.names, strict=True)
         ]
-        return self._paired(match, metric, (tables, states), contest)
+        return self._paired(match, metric, (tables, states), comparison)
 
     def _paired(
         self,
         match: _Match,
         metric: str,
         scores_and_states: tuple[list[dict[Unit, float]], list[str]],
-        contest: Contest | None,
+        comparison: PairedComparison | None,
     ) -> Paired:
         tables, states = scores_and_states
         one, other = (
@@ -298,31 +300,31 @@ class _RunPairing:
         higher = higher_is_better([self.first, self.second], named, metric)
         values = np.array(both, dtype=float).reshape(2, len(every))
         paired = _paired(match.task, metric, higher, values, np.nan, (one, other))
-        if contest is None or not paired.compared:
+        if comparison is None or not paired.compared:
             return paired
         shared = [unit for unit in every if all(unit in table for table in tables)]
-        pair = (contest.sides[0], contest.sides[1])
-        return replace(paired, ratio=contest.ratio(shared), sides=pair, units=shared)
+        pair = (comparison.sides[0], comparison.sides[1])
+        return replace(paired, ratio=comparison.ratio(shared), sides=pair, units=shared)
 
-    def _note(self, contest: Contest) -> None:
-        self.notes += [f"{subject}: {text}" for subject, text in contest.notes]
-        if self.on == "folds" and contest.coverage_differs:
+    def _note(self, comparison: PairedComparison) -> None:
+        self.notes += [f"{subject}: {text}" for subject, text in comparison.notes]
+        if self.on == "folds" and comparison.coverage_differs:
             self.notes.append(
-                f"{contest.task}: coverage of the questions differs between the models; "
+                f"{comparison.task}: coverage of the questions differs between the models; "
                 f'on="common" (--on common) compares on those that both can answer.'
             )
 
 
-def _difference(first: Side, second: Side, tasks: tuple[str, str]) -> str:
+def _difference(first: ModelRuns, second: ModelRuns, tasks: tuple[str, str]) -> str:
     """Return why two tasks of one name cannot be paired."""
     return DIFFERENCES.get(question_difference(first.run, second.run, tasks), OTHER_SEED)
 
 
-def _answered(side: Side, task: str | None) -> dict[Unit, Answered]:
+def _answered(side: ModelRuns, task: str | None) -> dict[Unit, FoldScores]:
     return {} if task is None else side.answered.get(task, {}).get(CLEAN, {})
 
 
-def _scores(units: dict[Unit, Answered], metric: str) -> dict[Unit, float]:
+def _scores(units: dict[Unit, FoldScores], metric: str) -> dict[Unit, float]:
     values = {unit: answer.scores.get(metric) for unit, answer in units.items()}
     return {unit: v for unit, v in values.items() if v is not None and np.isfinite(v)}
 

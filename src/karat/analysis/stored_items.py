@@ -18,7 +18,7 @@ from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric
 from karat.results.clusters import count_clusters, item_clusters
 from karat.results.load import Gathered, as_runs
-from karat.results.selection import CannotCompare, Side, Unit, common_rows, pooled_sides
+from karat.results.selection import CannotCompare, ModelRuns, Unit, common_rows, pooled_sides
 from karat.stats.learner_tests import SeedNoise
 from karat.stats.paired_items import FEWEST_ITEMS
 
@@ -71,7 +71,7 @@ class _Aligned:
 
 
 def read_item_values(
-    sides: Mapping[str, tuple[Side, str]], metric: str, cluster: str = ""
+    sides: Mapping[str, tuple[ModelRuns, str]], metric: str, cluster: str = ""
 ) -> ItemValues:
     """Return what each item of a task adds to the scores of models, by name, with their tasks.
 
@@ -107,7 +107,11 @@ def read_item_values(
 
 
 def common_items(
-    sides: tuple[Side, Side], task: str, units: Sequence[Unit], metric: str, cluster: str = ""
+    sides: tuple[ModelRuns, ModelRuns],
+    task: str,
+    units: Sequence[Unit],
+    metric: str,
+    cluster: str = "",
 ) -> ItemValues:
     """Return what each question that two models can both answer adds to their scores."""
     both = _common_answers(sides, task, units)
@@ -140,7 +144,7 @@ def _counts(
 
 
 def _further_fits(
-    side: tuple[Side, str], shared: Mapping[int, np.ndarray], by_group: bool
+    side: tuple[ModelRuns, str], shared: Mapping[int, np.ndarray], by_group: bool
 ) -> Iterator[list[Predictions]]:
     """Yield the predictions of each further seed by fold, of seeds that all folds have."""
     model, task = side
@@ -156,7 +160,7 @@ def _count_groups(folds: Sequence[Predictions]) -> int:
     return sum(len(set(fold.group.tolist())) for fold in folds if fold.group is not None)
 
 
-def find_sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[Side, str]]:
+def find_sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[ModelRuns, str]]:
     """Return the runs of each model that has answers to the task, as one side, and the task."""
     if isinstance(runs, Gathered):
         pooled = pooled_sides([run for run, _, _ in runs.sources], runs.pool)
@@ -167,17 +171,17 @@ def find_sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[S
     return {n: (s, task) for n, s in named.items() if s.answered.get(task, {}).get(CLEAN)}
 
 
-def fold_repeats(side: Side, task: str) -> dict[int, int]:
+def fold_repeats(side: ModelRuns, task: str) -> dict[int, int]:
     """Return the repeat of each fold of a task."""
     return {r["fold"]: r["repeat"] for r in side.run.records() if r["task"] == task}
 
 
-def first_repeat(side: Side, task: str) -> FoldPredictions:
+def first_repeat(side: ModelRuns, task: str) -> FoldPredictions:
     """Return the predictions of a task by fold, of the first repeat, so that no item is twice."""
     return next(read_repeats(side, task))
 
 
-def read_repeats(side: Side, task: str) -> Iterator[FoldPredictions]:
+def read_repeats(side: ModelRuns, task: str) -> Iterator[FoldPredictions]:
     """Yield the predictions of a task by fold, of each repeat."""
     repeats = fold_repeats(side, task)
     folds = sorted(fold for fold, _ in side.answered[task][CLEAN])
@@ -190,7 +194,7 @@ def read_repeats(side: Side, task: str) -> Iterator[FoldPredictions]:
         yield predictions
 
 
-def _align(sides: Sequence[tuple[Side, str]], by_group: bool) -> _Aligned:
+def _align(sides: Sequence[tuple[ModelRuns, str]], by_group: bool) -> _Aligned:
     """Return the predictions of each model on the items that all have."""
     left_out: dict[int, str] = {}
     read: dict[int, FoldPredictions] = {}
@@ -252,7 +256,7 @@ def _take(answers: Predictions, keys: np.ndarray, shared: np.ndarray, group: boo
 
 
 def _common_answers(
-    sides: tuple[Side, Side], task: str, units: Sequence[Unit]
+    sides: tuple[ModelRuns, ModelRuns], task: str, units: Sequence[Unit]
 ) -> list[list[Predictions]]:
     """Return the predictions of both, fold by fold, on the questions that both can answer."""
     repeats = fold_repeats(sides[0], task)

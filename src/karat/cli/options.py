@@ -118,15 +118,18 @@ def is_from_command_line(context: click.Context, name: str) -> bool:
 
 def has_runs(path: Path) -> bool:
     """Return whether a path is a run folder, or a folder of run folders or of their folders."""
-    places = ("run.json", "*/run.json", "*/*/run.json")
-    return path.is_dir() and any(any(path.glob(pattern)) for pattern in places)
+    from karat.results.run_folders import find_run_folders
+
+    return path.is_dir() and any(find_run_folders(path, levels=(0, 1, 2)))
 
 
 def _is_read(path: Path) -> bool:
     """Return whether a folder has runs, or result files of MTEB, which are read as they are."""
+    from karat.results.run_folders import find_run_folders
+
     if not path.is_dir():
         return False
-    if any(any(path.glob(pattern)) for pattern in ("run.json", "*/run.json")):
+    if any(find_run_folders(path, levels=(0, 1))):
         return True
     return "is_results_folder" in interchange and interchange.get("is_results_folder")(path)
 

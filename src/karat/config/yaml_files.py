@@ -7,7 +7,6 @@ than 1 MB are refused.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
+from karat.core.digest import sha256_of
 from karat.core.files import cache_folder, safe_name
 from karat.core.writing import write_atomic
 from karat.errors import KaratError
@@ -478,7 +478,7 @@ def _inline(node: Node) -> str | None:
 
 def read_supplied(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mistake]]:
     """Return what ``read_yaml`` returns for a file of the library or of an installed package."""
-    key = hashlib.sha256(__version__.encode() + b"\n" + content).hexdigest()
+    key = sha256_of(__version__, "\n", content)
     with suppress(ValueError, TypeError, LookupError, RecursionError):
         if (stored := read_kept(file.label, key)) is not None:
             return _read_node(stored, file), []

@@ -10,7 +10,6 @@ for this is measured on the training documents.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from numpy.typing import DTypeLike
 
 from karat.core.columns import Bags
 from karat.core.dataset import QUERY, Dataset
+from karat.core.digest import sha256_of
 from karat.errors import ContractError, DefinitionError, did_you_mean
 
 #: maximum size in bytes of a sparse matrix when dense
@@ -578,7 +578,7 @@ class Compression:
         """A hash that differs between compressions with different results."""
         bounds = b"".join(bound.tobytes() for bound in (self.low, self.high) if bound is not None)
         text = f"{self.variant} {self.normalize} {bounds.hex()}"
-        return hashlib.sha256(text.encode()).hexdigest()
+        return sha256_of(text)
 
     def apply(self, vectors: Vectors, keep: Keep | None = None) -> Vectors:
         """Return compressed vectors; items without a vector have none."""

@@ -21,6 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from karat.core.digest import sha256_of, sha256_of_file
 from karat.errors import DataError, Declined, KaratError
 
 if TYPE_CHECKING:
@@ -194,8 +195,7 @@ def safe_name(name: str) -> str:
 def hashed_name(name: str) -> str:
     """Return a path component of the letters of a name and its hash."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:40]
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{plain}-{digest[:12]}"
+    return f"{plain}-{sha256_of(name, length=12)}"
 
 
 def safe_names(names: Iterable[str]) -> list[str]:
@@ -234,8 +234,7 @@ def file_hash(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _hash_of(path: str, *_: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of_file(Path(path))
 
 
 def encodable(text: str) -> str:
@@ -461,8 +460,7 @@ def cell_text(cell: object) -> str:
     import pandas as pd
 
     if isinstance(cell, np.ndarray):  # numpy and pandas abbreviate long arrays
-        digest = hashlib.sha256(cell.tobytes()).hexdigest()
-        return f"ndarray {cell.dtype} {cell.shape} {digest}"
+        return f"ndarray {cell.dtype} {cell.shape} {sha256_of(cell.tobytes())}"
     if isinstance(cell, pd.Series):
         return f"Series {cell.name!r} {_cells_digest(cell)}"
     if not isinstance(cell, pd.DataFrame):
@@ -478,8 +476,7 @@ def _cells_digest(column: pd.Series) -> str:
     plain = isinstance(column.index, pd.RangeIndex)
     if not plain or column.dtype.kind != "O":
         return fingerprint(column)
-    cells = repr(column.tolist()).encode("utf-8", "surrogatepass")
-    return f"{column.dtype} {hashlib.sha256(cells).hexdigest()}"
+    return f"{column.dtype} {sha256_of(repr(column.tolist()))}"
 
 
 def _hashes(column: pd.Series) -> bytes:

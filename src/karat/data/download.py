@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
+from karat.core.digest import sha256_of, sha256_of_file
 from karat.core.files import cache_folder
 from karat.core.writing import draft_folder, write_atomic
 from karat.data.archives import extract
@@ -20,7 +20,6 @@ from karat.data.file_sources import (
     find_in_folders,
     find_in_package,
     parse_source,
-    sha256_of,
     without_password,
 )
 from karat.data.http_download import download
@@ -120,10 +119,10 @@ def _is_intact(source: Source) -> bool:
 def _content_sha256(path: Path) -> str:
     """Return the sha256 of a file, or of the names and hashes of all files of a folder."""
     if path.is_file():
-        return sha256_of(path)
+        return sha256_of_file(path)
     files = sorted(file for file in path.rglob("*") if file.is_file())
-    lines = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    lines = [f"{sha256_of_file(file)} {file.relative_to(path).as_posix()}\n" for file in files]
+    return sha256_of("".join(lines))
 
 
 def _recorded_sha256(folder: Path) -> str:
@@ -138,7 +137,7 @@ def _download(source: Source, facts: Mapping[str, str]) -> Path:
     """Return the path of an index or url source in the cache; unpack or download it if needed."""
     path, archive = _cached_path(source), _cached_archive(source)
     try:
-        if not (archive.exists() and sha256_of(archive) == source.sha256):
+        if not (archive.exists() and sha256_of_file(archive) == source.sha256):
             if offline():
                 raise DataError(f"{_state(source)}, and KARAT_OFFLINE is set")
             settings = pip_settings()
@@ -169,7 +168,7 @@ def _cached_path(source: Source) -> Path:
     if not source.member:
         return archive
     last = _not_about(PurePosixPath(source.member).name.replace("*", "data"))
-    key = hashlib.sha256(source.member.encode()).hexdigest()[:8]
+    key = sha256_of(source.member, length=8)
     return archive.parent / f"{last}-{key}" / last
 
 

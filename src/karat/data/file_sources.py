@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -12,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from karat.core.digest import sha256_of_file
 from karat.errors import DataError, DefinitionError, did_you_mean
 
 KEYS = {
@@ -151,12 +151,6 @@ def find_in_package(source: Source) -> Path:
 
 
 def _check_sha256(path: Path, source: Source) -> Path:
-    if source.sha256 and path.is_file() and sha256_of(path) != source.sha256:
+    if source.sha256 and path.is_file() and sha256_of_file(path) != source.sha256:
         raise DataError(f"{path} is another version: expected sha256 {source.sha256[:16]}…")
     return path
-
-
-def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

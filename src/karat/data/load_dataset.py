@@ -9,8 +9,8 @@ from typing import Any
 
 from karat.core import registry
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of_file
 from karat.data.download import fetch_first
-from karat.data.file_sources import sha256_of
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 Files = Path | dict[str, Path]
@@ -175,14 +175,14 @@ def _files(
 ) -> tuple[Files, dict[str, str]]:
     if not definition.get("path"):
         path, source = fetch_first(name, definition["sources"], _about(definition))
-        sha256 = sha256_of(path) if path.is_file() else source.sha256
+        sha256 = sha256_of_file(path) if path.is_file() else source.sha256
         return path, {"source": str(source), "sha256": sha256}
     paths = definition["path"]
     files = _local(name, paths, folder)
     if isinstance(files, dict):
-        sums = [f"{part} {sha256_of(path)}" for part, path in files.items() if path.is_file()]
+        sums = [f"{part} {sha256_of_file(path)}" for part, path in files.items() if path.is_file()]
         return files, {"source": ", ".join(map(str, paths.values())), "sha256": ", ".join(sums)}
-    return files, {"source": str(paths), "sha256": sha256_of(files) if files.is_file() else ""}
+    return files, {"source": str(paths), "sha256": sha256_of_file(files) if files.is_file() else ""}
 
 
 def _local(name: str, path: Any, folder: Path | None) -> Files:

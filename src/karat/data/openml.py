@@ -21,12 +21,12 @@ import numpy as np
 import pandas as pd
 
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of_file
 from karat.core.files import cache_folder
 from karat.core.writing import write_atomic
 from karat.data import http_download
 from karat.data.download import offline
 from karat.data.download_display import unmeasured_download_shown
-from karat.data.file_sources import sha256_of
 from karat.errors import DataError, DefinitionError, Unavailable
 
 API = "https://www.openml.org/api/v1/json"
@@ -214,7 +214,9 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
         ) from error
     except (ValueError, KeyError, pd.errors.ParserError) as error:
         raise DataError(f"{where} cannot be read: {str(error).splitlines()[0]}") from error
-    files = {str(path.relative_to(home)): sha256_of(path) for path in sorted(home.rglob("*.gz"))}
+    files = {
+        str(path.relative_to(home)): sha256_of_file(path) for path in sorted(home.rglob("*.gz"))
+    }
     write_atomic(home / "files.json", json.dumps(files))  # so that it can be read again offline
     return bunch
 
@@ -233,7 +235,9 @@ def _limited_waits() -> Iterator[None]:
 def _is_complete(home: Path) -> bool:
     try:
         files = json.loads((home / "files.json").read_text(encoding="utf-8"))
-        return bool(files) and all(sha256_of(home / name) == sha for name, sha in files.items())
+        return bool(files) and all(
+            sha256_of_file(home / name) == sha for name, sha in files.items()
+        )
     except (OSError, ValueError, AttributeError):
         return False
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of
 from karat.core.embeddings import (
     RoleOrder,
     check_vectors,
@@ -128,7 +129,7 @@ class VectorCache:
     @staticmethod
     def key(*parts: str) -> str:
         """Return the key of a matrix from everything it depends on."""
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return sha256_of(json.dumps(parts))
 
     def folder(self, key: str) -> Path:
         """Return the folder of a key, whether it exists or not."""

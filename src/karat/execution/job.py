@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import logging
 import math
@@ -26,6 +25,7 @@ import pandas as pd
 
 from karat.config.catalog import named_components
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of
 from karat.core.embeddings import Vectors, vector_bytes
 from karat.core.files import encodable, safe_name
 from karat.core.predictions import Predictions
@@ -400,7 +400,7 @@ class RunningJob:
         if self.job.vectors is None:
             return vector_facts(train, test)
         items = b"".join(data.mentioned().tobytes() + b"/" for data, _ in (train, test))
-        digest = hashlib.sha256(f"{self.model.variant} ".encode() + items).hexdigest()
+        digest = sha256_of(f"{self.model.variant} ", items)
         key = f"facts-{self.job.vectors}-{self.job.dataset}-{digest}"
         return self.store.get_or_make(key, lambda: vector_facts(train, test))
 
@@ -502,7 +502,7 @@ class RunningJob:
 
     def _share_between_variants(self, name: str, make: Callable[[], Vectors]) -> Vectors:
         """Return vectors that the variants of an encoder share in this process."""
-        digest = hashlib.sha256(f"{self.job.vectors} {name}".encode()).hexdigest()
+        digest = sha256_of(f"{self.job.vectors} {name}")
         key = f"variants-{self.job.dataset}-{digest}"
         return self.store.get_or_make_recent(key, make, lambda v: v.matrix.nbytes)
 

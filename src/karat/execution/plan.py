@@ -29,6 +29,7 @@ from karat.config.catalog import (
 )
 from karat.core.columns import ITEM_TYPES
 from karat.core.dataset import PLURAL, QUERY, QUERY_AND_DOCUMENT, Dataset
+from karat.core.digest import sha256_of
 from karat.core.files import encodable
 from karat.core.registry import accepts, build, heads
 from karat.core.replicates import depends_on_seed, replicate_fact, seed_parameters
@@ -107,7 +108,7 @@ def _hash(value: object) -> str:
     def name(value: object) -> str:  # ``code`` is the hash of a function's source
         return getattr(value, "__qualname__", None) or str(value)
 
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=name).encode()).hexdigest()
+    return sha256_of(json.dumps(value, sort_keys=True, default=name))
 
 
 @dataclass(frozen=True)

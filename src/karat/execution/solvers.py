@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of
 from karat.core.embeddings import Keep, Vectors, embed, fit_embed
 from karat.core.files import fingerprint
 from karat.core.predictions import Predictions
@@ -296,7 +296,7 @@ class ProbeSolver:
         """Return the vectors of the test items as the encoder computes them."""
         if self.keep is None:
             return self._encoded(test)
-        name = hashlib.sha256(test.mentioned().tobytes()).hexdigest()
+        name = sha256_of(test.mentioned().tobytes())
         vectors: Vectors = self.keep(
             f"{fingerprint(test.items)} {name}", lambda: self._encoded(test)
         )

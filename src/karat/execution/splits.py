@@ -20,6 +20,7 @@ import pandas as pd
 
 from karat.core.columns import require_columns
 from karat.core.dataset import Dataset, sample_rows
+from karat.core.digest import sha256_of
 from karat.core.formatting import count
 from karat.core.registry import accepts, build, splitter, splitters
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
@@ -144,7 +145,7 @@ def split_facts(how: Mapping[str, Any], folds: Sequence[Fold]) -> dict[str, Any]
     for name, value in settings.items():
         text = json.dumps(value, sort_keys=True, default=str)
         long = len(text) > MOST_CHARACTERS
-        facts[name] = hashlib.sha256(text.encode()).hexdigest()[:16] if long else json.loads(text)
+        facts[name] = sha256_of(text, length=16) if long else json.loads(text)
     digest = hashlib.sha256()
     for fold in folds:
         digest.update(

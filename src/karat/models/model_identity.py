@@ -22,6 +22,7 @@ from typing import Any
 
 import cloudpickle
 
+from karat.core.digest import sha256_of
 from karat.core.embeddings import Variant
 from karat.core.files import file_hash
 from karat.errors import DefinitionError, KaratError
@@ -47,7 +48,7 @@ def variant_identity(identity: str | None, variant: Variant | None) -> str | Non
     """Return the identity of a variant of an encoder."""
     if identity is None or variant is None:
         return identity
-    return hashlib.sha256(f"{identity}\0{variant}".encode()).hexdigest()
+    return sha256_of(f"{identity}\0{variant}")
 
 
 def encoder_identity(model: Model, encoder: object) -> str | None:
@@ -56,7 +57,7 @@ def encoder_identity(model: Model, encoder: object) -> str | None:
     if identity is None or not model.depends_on:
         return identity
     parts = [identity, *(_dependency(model.name, dependency) for dependency in model.depends_on)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return sha256_of("\0".join(parts))
 
 
 def _dependency(model: str, declared: str) -> str:
@@ -242,8 +243,7 @@ def _read_source(file: Path, changed: int, size: int) -> _KaratSource:
         while name.count(".") and _karat_file(name) is None:
             name = name.rpartition(".")[0]
         imports[bool(indent)].add(name)
-    digest = hashlib.sha256(content).hexdigest()
-    return _KaratSource(digest, frozenset(imports[False]), frozenset(imports[True]))
+    return _KaratSource(sha256_of(content), frozenset(imports[False]), frozenset(imports[True]))
 
 
 def _imported_names(source: str) -> Iterator[tuple[str, str]]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from karat.core.digest import blake2_of
 from karat.core.registry import build, head, heads, measures
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.models.model import Parameterized
@@ -599,7 +599,7 @@ class BestOf:
         X, y = np.asarray(X), np.asarray(y)
         share, self.share = self.share, None
         seeds = (self.folds, self.random_state, self.fold, self.kind)
-        name = f"inner-{seeds}-{blake2b(repr(y.tolist()).encode()).hexdigest()}"
+        name = f"inner-{seeds}-{blake2_of(repr(y.tolist()), size=64)}"
         folds = share(name, lambda: self._inner(X, y)) if share else self._inner(X, y)
         failed: dict[int, str] = {}
         scores = [self._fold_scores(fold, failed) for fold in folds]

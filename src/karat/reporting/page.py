@@ -7,7 +7,6 @@ JSON without ``<``. The content security policy allows only the scripts of the p
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -36,6 +35,7 @@ from karat.analysis.robustness import curves
 from karat.analysis.robustness_wording import robustness_table
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule, significant
 from karat.analysis.these_tasks import OTHER_TASKS
+from karat.core.digest import sha256_of
 from karat.core.formatting import count, cut_text, format_rank, plain, rounded, short
 from karat.core.notebook import PagePath
 from karat.core.replicates import replicate_of
@@ -1036,9 +1036,7 @@ def _tags(bundle: Mapping[str, Any], title: str) -> str:
 
 def policy(scripts: Sequence[str], live: bool = False) -> str:
     """Return the content security policy: these scripts, and requests to its server if live."""
-    sums = (
-        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts
-    )
+    sums = (base64.b64encode(bytes.fromhex(sha256_of(script))).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{script}'" for script in sums) or "'none'"
     connect = "'self'" if live else "'none'"
     return (

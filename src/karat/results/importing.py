@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import gc
-import hashlib
 import itertools
 import json
 import math
@@ -26,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
+from karat.core.digest import sha256_of
 from karat.core.files import file_hash
 from karat.core.metric_names import NEGATED_SCORERS, SCORERS
 from karat.core.numbers import NUMBER
@@ -36,6 +36,7 @@ from karat.metrics.metric import get_metric
 from karat.results.load import FrozenRun
 from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import DEFAULTS, Run, earlier_runs
+from karat.results.run_folders import RUN_FILE, find_run_folders
 from karat.results.tables import FINAL_EPOCH, scores_table
 
 #: rows that are read at once, and distinct cells of a column that are kept once
@@ -248,7 +249,7 @@ def _imported(results: ModelResults) -> dict[str, Any]:
     }
     files = dict(sorted(names.items()))
     lines = "".join(f"{name} {digest}\n" for name, digest in files.items())
-    whole = hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+    whole = sha256_of(lines)
     named = {"system": results.system, "file": folder.resolve().name}
     return {**named, "sha256": whole, "files": files}
 
@@ -343,7 +344,7 @@ def has_result_files(path: Path) -> bool:
     """Return whether a path may be result files of another system: it has no run folder."""
     if not path.is_dir():
         return path.suffix.lower() in SUFFIXES and path.is_file()
-    if any(any(path.glob(pattern)) for pattern in ("run.json", "*/run.json", "**/run.json")):
+    if any(find_run_folders(path, levels=(0, 1))) or any(path.rglob(RUN_FILE)):
         return False
     return any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
 

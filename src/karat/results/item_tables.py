@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import io
 import re
 import zlib
@@ -22,6 +21,7 @@ import pandas as pd
 
 from karat.core.columns import ITEM_TYPES, item_text
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of
 from karat.core.files import encodable, read_regular, safe_name
 from karat.core.formatting import cut_text
 from karat.core.predictions import as_text
@@ -138,8 +138,8 @@ def make_item_table(data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTE
         return ItemTable(of=len(tested), reason=reason)
     if not content:
         return ItemTable(of=len(tested), reason=f"a row is larger than {max_bytes:,} bytes")
-    digest = hashlib.sha256(data.fingerprint.encode() + np.asarray(tested, np.int64).tobytes())
-    file = f"{FOLDER}/{safe_name(data.name)}-{digest.hexdigest()[:8]}.csv.gz"
+    digest = sha256_of(data.fingerprint, np.asarray(tested, np.int64).tobytes(), length=8)
+    file = f"{FOLDER}/{safe_name(data.name)}-{digest}.csv.gz"
     return ItemTable(file, content, len(rows), len(tested))
 
 

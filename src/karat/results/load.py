@@ -41,6 +41,7 @@ from karat.results.compact import (
 )
 from karat.results.pooling import PooledRun, check_pool, count_jobs, name_runs, pool_runs
 from karat.results.run import Run, about_stamp, newest_first, open_runs
+from karat.results.run_folders import find_run_folders
 from karat.results.tables import (
     ELIMINATED,
     FINAL_EPOCH,
@@ -1020,8 +1021,7 @@ def earlier_seconds(
     They are those of the runs of these models in a folder.
     """
     spent: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for path in sorted(folder.glob("*/run.json")):
-        run = Run(path.parent)
+    for run in map(Run, find_run_folders(folder)):
         with contextlib.suppress(DataError):  # a folder of something else
             columns = columns_of(FrozenRun.of(run)) if run.model in models else Listed(())
             keys = ("task", "seconds", "embed_seconds")

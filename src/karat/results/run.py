@@ -52,6 +52,7 @@ from karat.results.compact import FILE as COMPACT
 from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
 from karat.results.csv_text import csv_text
 from karat.results.item_tables import FOLDER, ItemTable, read_item_table
+from karat.results.run_folders import RUN_FILE, find_run_folders, is_run_folder
 from karat.results.stored_facts import NEEDED, check_about, check_record, without_wrong_facts
 from karat.results.stored_json import parse_stored_json, read_json_object
 from karat.results.tables import (
@@ -191,7 +192,7 @@ class Run:
             except FileExistsError:
                 if not output.is_dir():
                     raise
-        write_atomic(folder / "run.json", _json({"schema": SCHEMA, **about}), durable=True)
+        write_atomic(folder / RUN_FILE, _json({"schema": SCHEMA, **about}), durable=True)
         return cls(folder)
 
     def move(self, output: Path) -> Run:
@@ -225,14 +226,14 @@ class Run:
         names = [task["name"] for task in tasks] if order is None else order
         run_facts = {**self.about, "tasks": [merged[name] for name in _merged_order(merged, names)]}
         if run_facts != self.about:
-            write_atomic(self.folder / "run.json", _json(run_facts), durable=True)
+            write_atomic(self.folder / RUN_FILE, _json(run_facts), durable=True)
             self.__dict__["about"] = run_facts
 
     def set_race(self, race: Mapping[str, Any]) -> None:
         """Store the plan and the state of the race that this run is part of."""
         run_facts = {**self.about, "race": dict(race)}
         if run_facts != self.about:
-            write_atomic(self.folder / "run.json", _json(run_facts), durable=True)
+            write_atomic(self.folder / RUN_FILE, _json(run_facts), durable=True)
             self.__dict__["about"] = run_facts
             # records of eliminated jobs have no file
             (self.folder / "scores" / COMPACT).unlink(missing_ok=True)
@@ -398,7 +399,7 @@ class Run:
 
     def restore_plan(self) -> bool:
         """Write ``run.json`` again, as it was read, if it was removed; return whether it was."""
-        path = self.folder / "run.json"
+        path = self.folder / RUN_FILE
         if path.is_file():
             return False
         write_atomic(path, _json(self.about), durable=True)
@@ -429,20 +430,20 @@ class Run:
     def open(cls, folder: str | Path) -> Run:
         """Open an existing run folder."""
         run = cls(Path(folder))
-        if not (run.folder / "run.json").is_file():
-            raise DataError(f"{folder} is not a run folder: it has no run.json.")
+        if not is_run_folder(run.folder):
+            raise DataError(f"{folder} is not a run folder: it has no {RUN_FILE}.")
         return run
 
     @cached_property
     def about(self) -> dict[str, Any]:
         """The plan: model, suite, seed, tasks, versions."""
-        path = self.folder / "run.json"
+        path = self.folder / RUN_FILE
         self._about_stamp = about_stamp(self.folder)
         if (read := _read_about(path)) is not None:
             return read
         run_facts = _renamed(read_json_object(path))
         if wrong := check_about(run_facts):
-            where = f"{self.folder.name}/run.json"
+            where = f"{self.folder.name}/{RUN_FILE}"
             raise DataError(f"{where} is damaged: {wrong} is missing or wrong.")
         return _complete(run_facts)
 
@@ -602,7 +603,7 @@ def _read_tasks(text: str) -> list[dict[str, Any]] | None:
 def about_stamp(folder: Path) -> tuple[int, int] | None:
     """Return time and size of the plan of a run."""
     with contextlib.suppress(OSError):
-        facts = (folder / "run.json").stat()
+        facts = (folder / RUN_FILE).stat()
         return facts.st_mtime_ns, facts.st_size
     return None
 
@@ -646,18 +647,19 @@ def open_runs(paths: Iterable[str | Path] | str | Path, *, damaged: bool = False
     """
     runs: list[Run] = []
     for path in [Path(paths)] if isinstance(paths, str | Path) else map(Path, paths):
-        if (path / "run.json").is_file():
+        if is_run_folder(path):
             runs.append(Run.open(path))
             continue
-        inside = sorted(p.parent for p in path.glob("*/run.json"))
+        inside = list(find_run_folders(path))
         readable = [run for run in map(Run, inside) if damaged or _is_readable(run)]
         if inside and not readable:
             raise DataError(f"none of the {len(inside)} runs in {path} can be read.")
         if not inside:
             missing = "is not a folder" if path.exists() else "does not exist"
             what = "contains no run folder" if path.is_dir() else missing
-            files = [*path.glob("*/*/run.json"), *path.glob("*/*/*/run.json")]
-            deeper = sorted({str(p.parents[1]) for p in files})
+            deeper = sorted(
+                {str(folder.parent) for folder in find_run_folders(path, levels=(2, 3))}
+            )
             todo = f"use {' '.join(deeper[:3])}" if deeper else "create one with karat run"
             raise DataError(f"{path} {what}; {todo}.")
         runs += readable
@@ -677,8 +679,7 @@ def _is_readable(run: Run) -> bool:
 def earlier_runs(output: Path, run_facts: Mapping[str, Any], keys: Sequence[str]) -> Iterator[Run]:
     """Yield the runs in a folder with the same values of these keys, newest first."""
     runs = []
-    for path in output.glob("*/run.json"):
-        run = Run(path.parent)
+    for run in map(Run, find_run_folders(output)):
         if _is_readable(run) and all(run.about.get(key) == run_facts[key] for key in keys):
             runs.append(run)
     yield from newest_first(runs)

@@ -1,6 +1,6 @@
 """Find runs to compare, by model name, run folder or folder of runs, and read their scores.
 
-A contest is some runs on one task and view: their scores on the folds
+A comparison is some runs on one task and view: their scores on the folds
 and questions that they share.
 """
 
@@ -32,6 +32,7 @@ from karat.results.pooling import (
     question_difference,
 )
 from karat.results.run import INCOMPLETE, Run, newest_first, open_runs
+from karat.results.run_folders import RUN_FILE, find_run_folders, is_run_folder
 from karat.results.tables import ELIMINATED
 from karat.stats.paired_tests import corrected_t, fold_ratio
 
@@ -52,7 +53,7 @@ TIE = 1e-12
 
 
 @dataclass(frozen=True)
-class Answered:
+class FoldScores:
     """A fold in a view: scores by metric, coverage, and the numbers of test and train questions."""
 
     scores: dict[str, float | None]
@@ -67,7 +68,7 @@ class Answered:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ModelRuns:
     """A run: ``name`` of its folder, and ``model``, unique among the runs compared."""
 
     run: Run
@@ -109,9 +110,9 @@ class Side:
             raise DataError(f"{self.run.folder / 'jobs'} has a damaged record.") from error
 
     @cached_property
-    def answered(self) -> dict[str, dict[View, dict[Unit, Answered]]]:
+    def answered(self) -> dict[str, dict[View, dict[Unit, FoldScores]]]:
         """Its scores by task, view and fold; all draws of a corruption belong to one view."""
-        scores: dict[str, dict[View, dict[Unit, Answered]]] = {}
+        scores: dict[str, dict[View, dict[Unit, FoldScores]]] = {}
         for record in self._records:
             for view in record["views"] if record["fold"] is not None else ():
                 if view.get("status", OK) != OK:
@@ -119,7 +120,7 @@ class Side:
                 seen = View(view["corruption"], view["severity"])
                 units = scores.setdefault(record["task"], {}).setdefault(seen, {})
                 coverage = view.get("coverage")
-                units[record["fold"], view.get("draw", 0)] = Answered(
+                units[record["fold"], view.get("draw", 0)] = FoldScores(
                     view["scores"],
                     1.0 if coverage is None else float(coverage),
                     int(record.get("questions") or 0),
@@ -197,18 +198,18 @@ def find_run(run: Run | str | Path) -> Run:
     """Return a run by its folder, or raise ``DataError`` with what is wrong with the folder."""
     if not isinstance(run, Run):
         folder = Path(run)
-        inside = sorted(path.parent.name for path in folder.glob("*/run.json"))
-        if inside and not (folder / "run.json").is_file():
+        inside = [path.name for path in find_run_folders(folder)]
+        if inside and not is_run_folder(folder):
             raise DataError(
                 f"{folder} is not a run folder but holds {len(inside)}; use one of them, such as "
                 f"{folder / inside[-1]}."
             )
         if not folder.is_dir():
-            siblings = [path.parent.name for path in folder.parent.glob("*/run.json")]
+            siblings = [path.name for path in find_run_folders(folder.parent)]
             raise DataError(f"there is no run folder {folder}.{_near(folder.name, siblings)}")
         run = Run.open(folder)
-    if not (run.folder / "run.json").is_file():
-        raise DataError(f"{run.folder} is not a run folder: it has no run.json.")
+    if not is_run_folder(run.folder):
+        raise DataError(f"{run.folder} is not a run folder: it has no {RUN_FILE}.")
     try:
         tasks = run.about["tasks"]
         complete = isinstance(tasks, list) and bool(run.model)
@@ -216,7 +217,7 @@ def find_run(run: Run | str | Path) -> Run:
     except (KeyError, TypeError, ValueError):
         complete = False
     if not complete:
-        raise DataError(f"{run.folder / 'run.json'} lacks a model or its tasks.")
+        raise DataError(f"{run.folder / RUN_FILE} lacks a model or its tasks.")
     return run
 
 
@@ -253,10 +254,8 @@ def _named(run: Run, name_or_run: object) -> tuple[list[Run], list[str]]:
     folder = run.folder.resolve().parent
     path = name_or_run.folder if isinstance(name_or_run, Run) else Path(name_or_run)
     tries = [path] if isinstance(name_or_run, Run) else [path, folder / path]
-    run_folder = next(
-        (candidate for candidate in tries if (candidate / "run.json").is_file()), None
-    )
-    if run_folder is None and any(path.glob("*/run.json")):
+    run_folder = next(filter(is_run_folder, tries), None)
+    if run_folder is None and any(find_run_folders(path)):
         return _inside(path.resolve(), run)
     if run_folder is None:
         names = [candidate.name for candidate in _run_folders(folder) if candidate != _place(run)]
@@ -297,14 +296,14 @@ def _readable_runs(runs: Iterable[Run], notes: list[str]) -> list[Run]:
 def _run_folders(folder: Path) -> list[Path]:
     """Return the run folders, damaged ones too."""
     paths = sorted(folder.iterdir())
-    return [path for path in paths if (path / "run.json").exists() or (path / "jobs").is_dir()]
+    return [path for path in paths if is_run_folder(path) or (path / "jobs").is_dir()]
 
 
 def _place(run: Run) -> Path:
     return run.folder.resolve()
 
 
-def make_sides(runs: list[Run]) -> list[Side]:
+def make_sides(runs: list[Run]) -> list[ModelRuns]:
     """Return runs under unique names."""
     folders = [run.folder.resolve() for run in runs]
     names = [path.name for path in folders]
@@ -314,13 +313,15 @@ def make_sides(runs: list[Run]) -> list[Side]:
         name = path.name if names.count(path.name) == 1 else str(run.folder)
         # two runs of one model are named after their time stamps
         stamp = name.rpartition(".")[2] if names.count(path.name) == 1 else name
-        sides.append(Side(run, name, f"{model} ({stamp})" if models.count(model) > 1 else model))
+        sides.append(
+            ModelRuns(run, name, f"{model} ({stamp})" if models.count(model) > 1 else model)
+        )
     return sides
 
 
 def find_two(
     runs: Any, first: object, second: object, notes: list[str], pool: str = "variant"
-) -> tuple[list[Side], int]:
+) -> tuple[list[ModelRuns], int]:
     """Return each of two models as one side, with all its runs, under unique names.
 
     Also the number of models among which they were found by their names, at least two.
@@ -340,7 +341,7 @@ def find_two(
     names = _names(models)
     groups = []
     for name, (_, group) in zip(names, models, strict=True):
-        sides = [Side(_with_table(run), run.folder.resolve().name, name) for run in group]
+        sides = [ModelRuns(_with_table(run), run.folder.resolve().name, name) for run in group]
         groups.append([side.run for side in _readable_sides(sides, notes)])
         firsts = [run for run in groups[-1] if not replicate_of(run.about)]
         tasks = [task["name"] for run in firsts for task in run.about["tasks"]]
@@ -350,7 +351,9 @@ def find_two(
         if seeds := {replicate_of(run.about) for run in groups[-1]} - {0}:
             notes.append(f"{name} was fitted with {len(seeds) + 1} seeds: scores are their mean.")
     merged = _merged(groups, names)
-    return [Side(run, run.folder.resolve().name, name) for run, name in merged], pool_of_runs.models
+    return [
+        ModelRuns(run, run.folder.resolve().name, name) for run, name in merged
+    ], pool_of_runs.models
 
 
 def _with_table(run: Run) -> Run:
@@ -367,13 +370,13 @@ def _merged(groups: Sequence[list[Run]], names: Sequence[str]) -> list[tuple[Run
     return [(MergedRun([e for e in pooled if e.model == name]), name) for name in names]
 
 
-def pooled_sides(runs: Sequence[Run], pool: str = "variant") -> list[Side]:
+def pooled_sides(runs: Sequence[Run], pool: str = "variant") -> list[ModelRuns]:
     """Return each model of the leaderboard as one side; its tasks have the columns' names."""
     pooled = pool_runs(runs, pool)
     sides = []
     for model in dict.fromkeys(part.model for part in pooled):
         run = MergedRun([part for part in pooled if part.model == model])
-        sides.append(Side(run, run.folder.resolve().name, model))
+        sides.append(ModelRuns(run, run.folder.resolve().name, model))
     return sides
 
 
@@ -527,10 +530,10 @@ class _Pool:
         if self.closed and not isinstance(name, Path):
             return self._named(str(name))
         path = Path(str(name))
-        if (path / "run.json").is_file():
+        if is_run_folder(path):
             run = find_run(path)
             return run.model, [run]
-        if path.is_dir() and any(path.glob("*/run.json")):
+        if path.is_dir() and any(find_run_folders(path)):
             inside = newest_first(_readable_runs(open_runs([path], damaged=True), self.notes))
             models = list(dict.fromkeys(run.model for run in inside))
             if len(models) != 1:
@@ -594,7 +597,7 @@ def _names(models: Sequence[tuple[str, list[Run]]]) -> list[str]:
     return [f"{name} ({stamp})" for name, stamp in zip(names, stamps, strict=True)]
 
 
-def _readable_sides(group: Sequence[Side], notes: list[str]) -> list[Side]:
+def _readable_sides(group: Sequence[ModelRuns], notes: list[str]) -> list[ModelRuns]:
     """Return the runs whose records can be read, and note the others; raise if there is none."""
     readable, errors = [], []
     for side in group:
@@ -628,7 +631,7 @@ class CannotCompare(KaratError):
 
 
 @dataclass
-class Cut:
+class CommonRows:
     """Scores of each run by fold on ``questions`` of a ``total``.
 
     ``reasons`` tell by metric why a score is missing, ``candidates`` is each run's largest number
@@ -643,14 +646,14 @@ class Cut:
 
 
 def cut_to_common(
-    sides: Sequence[Side], task: str, view: View, units: Sequence[Unit], metrics: Sequence[str]
-) -> Cut:
+    sides: Sequence[ModelRuns], task: str, view: View, units: Sequence[Unit], metrics: Sequence[str]
+) -> CommonRows:
     """Return the scores on the questions of each fold that all runs can answer.
 
     Raises ``CannotRestrict`` where a prediction is not about one question, and ``CannotCompare``
     where a run's predictions cannot be read or belong to other questions than the first run's.
     """
-    cut = Cut([{} for _ in sides], candidates=[0] * len(sides))
+    cut = CommonRows([{} for _ in sides], candidates=[0] * len(sides))
     for unit in units:
         folds = [side.answered[task][view][unit] for side in sides]
         answers = [_read(sides, i, task, view, unit) for i in range(len(sides))]
@@ -667,12 +670,12 @@ def cut_to_common(
     return cut
 
 
-def common_rows(answers: Sequence[Predictions], folds: Sequence[Answered]) -> list[np.ndarray]:
+def common_rows(answers: Sequence[Predictions], folds: Sequence[FoldScores]) -> list[np.ndarray]:
     """Return each run's rows of the questions that all can answer, in the order of the questions.
 
     >>> one = Predictions([1.0, 2.0], [1.0, 3.0], question=[0, 2])
     >>> other = Predictions([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], known=[0, 1, 1])
-    >>> folds = [Answered({}, 2 / 3, 3, 0)] * 2
+    >>> folds = [FoldScores({}, 2 / 3, 3, 0)] * 2
     >>> [rows.tolist() for rows in common_rows([one, other], folds)]
     [[1], [2]]
     """
@@ -690,7 +693,7 @@ def common_rows(answers: Sequence[Predictions], folds: Sequence[Answered]) -> li
     return rows
 
 
-def _places(answers: Predictions, fold: Answered) -> np.ndarray:
+def _places(answers: Predictions, fold: FoldScores) -> np.ndarray:
     """Return the question of each row, -1 where the model cannot answer it."""
     if answers.weight is not None:
         raise CannotRestrict("a row of its predictions counts for several pairs")
@@ -706,7 +709,9 @@ def _places(answers: Predictions, fold: Answered) -> np.ndarray:
     return places if answers.known is None else np.where(answers.known == 1, places, -1)
 
 
-def _read(sides: Sequence[Side], number: int, task: str, view: View, unit: Unit) -> Predictions:
+def _read(
+    sides: Sequence[ModelRuns], number: int, task: str, view: View, unit: Unit
+) -> Predictions:
     fold, draw = unit
     try:
         return sides[number].run.predictions(task, fold, replace(view, draw=draw).name)
@@ -715,7 +720,7 @@ def _read(sides: Sequence[Side], number: int, task: str, view: View, unit: Unit)
 
 
 @dataclass(frozen=True)
-class Round:
+class TaskScores:
     """Values, ranks, states and coverage of all runs in one metric.
 
     ``best`` is the index of the best other run, if any, and ``difference`` that of the first run
@@ -733,10 +738,10 @@ class Round:
     difference: tuple[float, float, float]
 
 
-class Contest:
+class PairedComparison:
     """Runs on a task; the first is compared with the others."""
 
-    def __init__(self, sides: Sequence[Side], task: str, view: View) -> None:
+    def __init__(self, sides: Sequence[ModelRuns], task: str, view: View) -> None:
         self.sides = sides
         self.task = task
         self.view = view
@@ -744,7 +749,7 @@ class Contest:
         self.notes: list[tuple[str, str]] = []
         self.questions: tuple[int, int] | None = None
         self.states = [comparable_state(sides[0], side, task, view) for side in sides]
-        self.units: list[dict[Unit, Answered]] = [
+        self.units: list[dict[Unit, FoldScores]] = [
             side.answered.get(task, {}).get(view, {}) if state == OK else {}
             for side, state in zip(sides, self.states, strict=True)
         ]
@@ -811,7 +816,7 @@ class Contest:
 
     # -- scores and ranks -------------------------------------------------------------------
 
-    def score(self, metric: str, higher: bool) -> Round:
+    def score(self, metric: str, higher: bool) -> TaskScores:
         """Return the values of a metric on the folds that all runs have, and their ranks."""
         tables = [_scored(units, metric) for units in self.units]
         shared, left_out = shared_units([set(table) for table in tables])
@@ -839,7 +844,7 @@ class Contest:
             _coverage(units, shared if table else units)
             for units, table in zip(self.units, tables, strict=True)
         ]
-        return Round(metric, higher, values, ranks, states, coverage, count, best, difference)
+        return TaskScores(metric, higher, values, ranks, states, coverage, count, best, difference)
 
     def _note_folds(self, subject: str, held: Sequence[set[int]], shared: int) -> None:
         union = set().union(*held)
@@ -867,7 +872,7 @@ class Contest:
         return fold_ratio(train, test, max(repeats.values(), default=0))
 
 
-def comparable_state(first: Side, side: Side, task: str, view: View) -> str:
+def comparable_state(first: ModelRuns, side: ModelRuns, task: str, view: View) -> str:
     """Return "ok" if a run can be compared with the first on a task, or why not."""
     state = side.state(task, view)
     if side is first or task not in side.tasks:
@@ -926,7 +931,7 @@ def rank_values(values: Sequence[float], higher: bool) -> list[int | None]:
     ]
 
 
-def higher_is_better(sides: Sequence[Side], task: str, metric: str) -> bool:
+def higher_is_better(sides: Sequence[ModelRuns], task: str, metric: str) -> bool:
     """Return the direction of a metric as the runs recorded it, else as it is registered."""
     for side in sides:
         recorded = side.tasks.get(task, {}).get("higher_is_better", {}).get(metric)
@@ -935,7 +940,7 @@ def higher_is_better(sides: Sequence[Side], task: str, metric: str) -> bool:
     return get_metric(metric).higher_is_better
 
 
-def _sizes(side: Side, task: str) -> dict[int, tuple[int, int]]:
+def _sizes(side: ModelRuns, task: str) -> dict[int, tuple[int, int]]:
     """Return the numbers of train and test questions of each fold."""
     views = side.answered.get(task, {}).values()
     return {fold: answer.sizes for units in views for (fold, _), answer in units.items()}
@@ -945,7 +950,7 @@ def _folds(units: Iterable[Unit]) -> set[int]:
     return {fold for fold, _ in units}
 
 
-def _scored(units: dict[Unit, Answered], metric: str) -> dict[Unit, float]:
+def _scored(units: dict[Unit, FoldScores], metric: str) -> dict[Unit, float]:
     scores = {unit: answer.scores.get(metric) for unit, answer in units.items()}
     return {unit: float(value) for unit, value in scores.items() if value is not None}
 
@@ -958,7 +963,7 @@ def _by_fold(table: dict[Unit, float], shared: Sequence[Unit]) -> np.ndarray:
     return np.array([_mean(values) for values in folds.values()])
 
 
-def _coverage(units: dict[Unit, Answered], chosen: Iterable[Unit]) -> float:
+def _coverage(units: dict[Unit, FoldScores], chosen: Iterable[Unit]) -> float:
     return _mean([units[unit].coverage for unit in chosen])
 
 

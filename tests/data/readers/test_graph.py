@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from karat.core.dataset import Dataset
-from karat.data.file_sources import sha256_of
+from karat.core.digest import sha256_of_file
 from karat.data.load_dataset import DataSpec, load_dataset
 from karat.data.readers.graph import (
     entity_label,
@@ -61,7 +61,7 @@ def test_documents_are_bags_with_the_highest_weight(tmp_path):
     assert (data.kind, data.modality, data.fields) == ("regression", "entity", ["doc1", "doc2"])
     labels = {"NA": "NA", f"{DBPEDIA}New_York": "New York", "null": "null"}
     assert data.items.to_dict() == labels
-    sums = f"documents {sha256_of(path)}, pairs {sha256_of(tmp_path / 'pairs.csv')}"
+    sums = f"documents {sha256_of_file(path)}, pairs {sha256_of_file(tmp_path / 'pairs.csv')}"
     assert data.about["sha256"] == sums
 
 

@@ -18,10 +18,10 @@ import pandas as pd
 
 from karat.core.columns import require_columns
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of_file
 from karat.core.numbers import parse_number
 from karat.core.registry import reader
 from karat.data.download import fetch_first
-from karat.data.file_sources import sha256_of
 from karat.data.load_dataset import DataSpec, Files
 from karat.data.readers.table_files import (
     OPTIONS,
@@ -300,7 +300,7 @@ def _pairs(path: Path, spec: DataSpec) -> tuple[Path, dict[str, str]]:
         raise DataError(f"{spec.name}: there is no file {table}.{near}")
     both = {
         "source": f"{spec.about.get('source', path.name)}; {origin}",
-        "sha256": f"documents {sha256_of(path)}, pairs {sha256_of(table)}",
+        "sha256": f"documents {sha256_of_file(path)}, pairs {sha256_of_file(table)}",
     }
     return table, {**spec.about, **both}
 

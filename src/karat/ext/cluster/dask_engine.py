@@ -463,7 +463,9 @@ def pickle_user_modules() -> Iterator[None]:
     paths = sysconfig.get_paths()
     folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     folders += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[2])]
-    installed = tuple({os.path.realpath(folder) + os.sep for folder in folders})
+    # packages may be links, as those of uv, to files outside the folders of packages
+    forms = (os.path.realpath, os.path.abspath)
+    installed = tuple({form(folder) + os.sep for folder in folders for form in forms})
     already = cloudpickle.list_registry_pickle_by_value()
     user_modules = [
         module
@@ -472,7 +474,7 @@ def pickle_user_modules() -> Iterator[None]:
         and name not in already
         and getattr(module, "__name__", "") == name
         and (file := getattr(module, "__file__", None))
-        and not os.path.realpath(file).startswith(installed)
+        and not any(form(file).startswith(installed) for form in forms)
     ]
     for module in user_modules:
         cloudpickle.register_pickle_by_value(module)

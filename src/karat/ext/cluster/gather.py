@@ -11,7 +11,6 @@ its model and its task, so that the file of a million jobs has a few megabytes.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shlex
@@ -23,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from karat.core.digest import sha256_of
 from karat.core.files import encodable
 from karat.core.formatting import count
 from karat.core.replicates import replicate_fact, replicate_name, replicate_of
@@ -36,6 +36,7 @@ from karat.models.model import Model
 from karat.output.result import Result
 from karat.results.load import FrozenRun
 from karat.results.run import Run, earlier_runs
+from karat.results.run_folders import find_run_folders
 from karat.results.stored_facts import check_about
 from karat.results.stored_json import read_json_object
 
@@ -146,7 +147,7 @@ class PlanFile:
     def digest(self) -> str:
         """A hash of all jobs."""
         facts = [[self.content[key] for key in _COMMON], _task_jobs(self), _model_jobs(self)]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+        return sha256_of(json.dumps(facts))
 
 
 def _key(settings: Mapping[str, Any]) -> str:
@@ -418,9 +419,7 @@ def _runs_by_model(paths: Iterable[Path], output: Path) -> dict[str, list[Run]]:
     by_model: dict[str, list[Run]] = {}
     seen: set[Path] = set()
     for path in paths:
-        patterns = ("run.json", "*/run.json", "*/*/run.json")
-        for file in sorted(file for pattern in patterns for file in path.glob(pattern)):
-            folder = file.parent
+        for folder in sorted(find_run_folders(path, levels=(0, 1, 2))):
             if folder.resolve() in seen:
                 continue
             seen.add(folder.resolve())

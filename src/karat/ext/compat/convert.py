@@ -40,6 +40,7 @@ from karat.results.importing import (
     write_run,
 )
 from karat.results.run import Run
+from karat.results.run_folders import RUN_FILE
 from karat.results.tables import scores_table
 
 #: Karat's names of metrics
@@ -475,7 +476,7 @@ def _all_files(paths: Sequence[Path], log: ImportLog) -> Iterator[tuple[Path, bo
             yield path, True
             continue
         inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
-        ours = {file.parent for file in inside if file.name == "run.json"}
+        ours = {file.parent for file in inside if file.name == RUN_FILE}
         others = [file for file in inside if not ours & {file.parent, *file.parents}]
         if ours:
             log.note(f"{path}: skipped {len(ours)} run folders of Karat.")

@@ -58,7 +58,8 @@ from karat.results.clusters import check_cluster_column, count_clusters, item_cl
 from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
-from karat.results.selection import Side
+from karat.results.run_folders import find_run_folders
+from karat.results.selection import ModelRuns
 from karat.stats.paired_tests import ALPHA, MeanDifference, fold_ratio, holm
 from karat.stats.ranking import FEWEST_TASKS
 
@@ -255,7 +256,7 @@ def calibrate_gate(
     """
     check_margin(margin)
     runs = _one_model(_stored_runs(baseline), None, baseline)
-    sides = [Side(run, run.folder.name, run.model) for run in runs]
+    sides = [ModelRuns(run, run.folder.name, run.model) for run in runs]
     names = _chosen_tasks(_scored_tasks(sides), tasks)
     if not names:
         raise DataError(f"{baseline} has no scores.")
@@ -284,7 +285,7 @@ class _TaskNoise:
     folds: FoldNoise | None = None
 
     @classmethod
-    def of(cls, sides: Sequence[Side], task: str, cluster: str) -> _TaskNoise:
+    def of(cls, sides: Sequence[ModelRuns], task: str, cluster: str) -> _TaskNoise:
         with_task = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
         metric, design = str(with_task[0].tasks[task]["metrics"][0]), _fit_design(with_task, task)
         try:
@@ -308,7 +309,7 @@ def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
     return [task_noise.folds or next(noises) for task_noise in measured]
 
 
-def _fit_design(sides: Sequence[Side], task: str) -> FitDesign:
+def _fit_design(sides: Sequence[ModelRuns], task: str) -> FitDesign:
     """Return the fits of a gate against the newest of some runs."""
     newest, answered = sides[0], sides[0].answered[task][CLEAN]
     repeats = fold_repeats(newest, task)
@@ -344,7 +345,9 @@ def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any
     return text + (f"; of {', '.join(alone)} one run, {unrelated}" if alone else "")
 
 
-def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple[np.ndarray, int]:
+def _gains(
+    sides: Sequence[ModelRuns], task: str, metric: str, cluster: str
+) -> tuple[np.ndarray, int]:
     """Return what each item adds to the score, and the number of clusters.
 
     Runs × repeats × the items that all have. Of one run only, if the items of the others cannot be
@@ -371,7 +374,7 @@ def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple
     return series.to_numpy().T.reshape(len(sides), number, -1), 0
 
 
-def _repeated_gains(side: Side, task: str, metric: str) -> list[pd.Series]:
+def _repeated_gains(side: ModelRuns, task: str, metric: str) -> list[pd.Series]:
     """Return what each item adds to the score by its key, of repeats that test the same items."""
     repeats: list[pd.Series] = []
     for folds in read_repeats(side, task):
@@ -391,7 +394,7 @@ def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
     return [key for task_keys in keys if task_keys is not None for key in task_keys.tolist()]
 
 
-def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, float, bool]:
+def _units(side: ModelRuns, task: str, metric: str, clusters: int) -> tuple[float, float, bool]:
     """Return the units of a gain, the largest step of an item, and whether it is right or wrong."""
     folds = first_repeat(side, task)
     groups = [f.group for f in folds.values() if f.group is not None]
@@ -407,13 +410,13 @@ def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, fl
     return unit, width / independent, is_accuracy(metric) and not clusters
 
 
-def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
+def _fold_scores(side: ModelRuns, task: str, metric: str) -> list[float]:
     units = side.answered[task][CLEAN]
     scores = [units[unit].scores.get(metric) for unit in sorted(units)]
     return [float(score) for score in scores if score is not None]
 
 
-def _fold_noise(sides: Sequence[Side], task: str, metric: str, design: FitDesign) -> FoldNoise:
+def _fold_noise(sides: Sequence[ModelRuns], task: str, metric: str, design: FitDesign) -> FoldNoise:
     scores = [np.array(_fold_scores(side, task, metric)) for side in sides]
     folds = min(map(len, scores))
     if len(scores) == 1 and folds < 2:
@@ -444,7 +447,7 @@ def _is_stored(requested: Any, define: Sequence[str | Path] | str | Path) -> boo
     if not isinstance(requested, str | Path):
         return isinstance(requested, Run)
     path = Path(requested)
-    if not path.is_dir() or (path / "run.json").is_file() or any(path.glob("*/run.json")):
+    if not path.is_dir() or any(find_run_folders(path, levels=(0, 1))):
         return path.is_dir()
     try:
         Catalog(define).model(str(requested))
@@ -488,7 +491,7 @@ def _paired_models(
     return _one_model(new[1], chosen, new[0]), _one_model(baseline[1], chosen, baseline[0])
 
 
-def _scored_tasks(sides: Sequence[Side]) -> list[str]:
+def _scored_tasks(sides: Sequence[ModelRuns]) -> list[str]:
     return [task for side in sides for task in side.tasks if side.state(task) == OK]
 
 
@@ -715,7 +718,7 @@ def gate(
     if model is not None and model not in models:
         raise DefinitionError(f'{baseline} has no run of "{model}".{did_you_mean(model, models)}')
     base = _one_model(stored, model or str(new), baseline)
-    scored = _scored_tasks([Side(old, old.folder.name, old.model) for old in base])
+    scored = _scored_tasks([ModelRuns(old, old.folder.name, old.model) for old in base])
     wanted = [name for name in chosen if name in scored]
     if not wanted:
         raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")

@@ -33,6 +33,7 @@ from karat.metrics.metric import get_metric, is_ratio
 from karat.models.model import Model
 from karat.results.load import earlier_seconds
 from karat.results.run import Run, newest_first, open_runs
+from karat.results.run_folders import find_run_folders
 from karat.results.tables import ELIMINATED
 from karat.stats.ranking import significant
 
@@ -183,7 +184,7 @@ def _cheap_first(order: Sequence[str], models: Sequence[str], output: Path) -> t
 
 def find_race(plan: Plan, suite: Suite, options: Options, chosen: RaceOptions) -> RacePlan | None:
     """Return the race in the output folder that these options continue, or None."""
-    if not options.output.is_dir() or not list(options.output.glob("*/run.json")):
+    if not options.output.is_dir() or not any(find_run_folders(options.output)):
         return None
     names = {model.name for model in plan.models}
     same = {"suite": suite.name, "constraint": options.constraint, "seed": options.seed}

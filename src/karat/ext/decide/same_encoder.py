@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import itertools
 import json
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ import scipy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.pairing import cluster_pairing, pair
 from karat.config.catalog import Catalog
+from karat.core.digest import sha256_of
 from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder
 from karat.core.formatting import count, interval, percent, rough_percent
@@ -45,6 +45,7 @@ from karat.output.result import Result
 from karat.output.table import Table
 from karat.results.load import OK
 from karat.results.run import Run
+from karat.results.run_folders import is_run_folder
 from karat.stats.paired_tests import ALPHA
 
 #: exit code of each verdict
@@ -96,7 +97,7 @@ class Items:
         """A short hash of each item and its role."""
         rows = self.values.itertuples() if hasattr(self.values, "itertuples") else self.values
         texts = [f"{role}\0{row}" for role, row in zip(self.facts.roles, rows, strict=True)]
-        return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
+        return [sha256_of(text, length=16) for text in texts]
 
 
 def probe_texts() -> Items:
@@ -136,7 +137,7 @@ class LiveSide:
     @property
     def digest(self) -> str:
         """The SHA-256 of its vectors with 32 bits."""
-        return hashlib.sha256(self.matrix.astype(np.float32).tobytes()).hexdigest()
+        return sha256_of(self.matrix.astype(np.float32).tobytes())
 
     @property
     def is_lookup(self) -> bool:
@@ -479,8 +480,9 @@ def _on_runs(
 
 
 def _is_run(encoder: Any) -> bool:
-    path = Path(encoder) if isinstance(encoder, str | Path) else None
-    return isinstance(encoder, Run) or (path is not None and (path / "run.json").is_file())
+    if isinstance(encoder, str | Path):
+        return is_run_folder(Path(encoder))
+    return isinstance(encoder, Run)
 
 
 # -- the answer -----------------------------------------------------------------------------

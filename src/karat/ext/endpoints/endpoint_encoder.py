@@ -5,7 +5,6 @@ API keys are read from the environment when a request is sent and are removed fr
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from karat.core.digest import sha256_of
 from karat.core.registry import encoder
 from karat.errors import ContractError, DefinitionError, did_you_mean
 from karat.ext.endpoints.endpoint_account import (
@@ -161,7 +161,7 @@ class EndpointEncoder(PackagedEncoder):
         """Return the name of its vectors; prices, keys and limits do not change vectors."""
         self.check()
         parts = [self.spoken, self.address, self.model, self.dimensions, self.revision]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+        return sha256_of(json.dumps(parts), length=32)
 
     def fingerprint(self) -> str:
         """Return what the vectors depend on."""

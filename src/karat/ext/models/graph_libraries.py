@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 from dataclasses import dataclass
 from glob import escape
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from karat.core.digest import sha256_of, sha256_of_file
 from karat.errors import ContractError, DataError, MissingExtra
 from karat.models.pickled_files import TRAINED
 from karat.models.text_encoders import average_words
@@ -108,11 +108,8 @@ class PickledVectors(VectorFile):
 
     def fingerprint(self) -> str:
         """Return a hash of the parameters and the files."""
-        digest = hashlib.sha256(repr(sorted(self.get_params().items())).encode())
-        for file in self.files():
-            with file.open("rb") as opened:
-                digest.update(hashlib.file_digest(opened, "sha256").digest())
-        return digest.hexdigest()
+        contents = [bytes.fromhex(sha256_of_file(file)) for file in self.files()]
+        return sha256_of(repr(sorted(self.get_params().items())), *contents)
 
     def files(self) -> list[Path]:
         """Return the files that the vectors depend on."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from karat.core.digest import sha256_of_file
 from karat.core.embeddings import CHUNK
 from karat.core.files import PACKAGE_PREFIX, package_file
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, did_you_mean
@@ -431,7 +432,7 @@ class OnnxEncoder(PackagedEncoder):
         import onnxruntime
 
         files = [package_file(name) for name in (self.model, self.tokenizer)]
-        hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+        hashes = [sha256_of_file(path) for path in files]
         return " ".join([super().fingerprint(), onnxruntime.__version__, *hashes])
 
     def count_truncated(self, texts: list[str], role: str = "") -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from karat.config.catalog import Catalog
+from karat.core.digest import sha256_of_file
 from karat.core.task import Suite
-from karat.data.file_sources import sha256_of
 from karat.errors import DataError, KaratError
 
 #: keys of a table's settings that a run folder may give; none of them names code
@@ -68,9 +68,9 @@ def _digest(file: Path, test: object) -> str | None:
     """Return the hashes of a table, and of the file of its test rows, as a run records them."""
     try:
         if test is None:
-            return sha256_of(file)
+            return sha256_of_file(file)
         if not Path(str(test)).is_file():
             return None
-        return f"train {sha256_of(file)}, test {sha256_of(Path(str(test)))}"
+        return f"train {sha256_of_file(file)}, test {sha256_of_file(Path(str(test)))}"
     except (OSError, KaratError):
         return None

@@ -28,6 +28,7 @@ from karat.errors import (
 )
 from karat.results.load import as_runs
 from karat.results.run import Run
+from karat.results.run_folders import RUN_FILE
 
 if TYPE_CHECKING:
     from karat.results.run import Runs
@@ -118,7 +119,7 @@ def tracked(run: Run, page: Path) -> Tracked:
     versions = settings.get("versions") or {}
     tags = {f"version.{name}": str(value) for name, value in versions.items()}
     tags |= {"command": command if isinstance(command, str) else " ".join(command)}
-    inside = [run.folder / name for name in ("run.json", "scores/scores.csv")]
+    inside = [run.folder / name for name in (RUN_FILE, "scores/scores.csv")]
     return Tracked(
         name=run.folder.resolve().name,
         params=_with_keys((name, str(value)[:LENGTH]) for name, value in params.items()),

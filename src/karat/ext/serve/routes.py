@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import csv
-import hashlib
 import hmac
 import itertools
 import json
@@ -37,6 +36,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from karat import __version__
+from karat.core.digest import sha256_of
 from karat.core.predictions import ROWS_FILE
 from karat.errors import DataError, KaratError, did_you_mean
 from karat.ext.serve.answers import (
@@ -273,7 +273,7 @@ async def require_token(
         hint = "start it with --token-file or KARAT_TOKEN to allow more"
         raise ApiError(403, "this server is read-only", hint)
     words = (credentials.credentials if credentials else "", service.settings.token)
-    digests = [hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest() for word in words]
+    digests = [bytes.fromhex(sha256_of(word)) for word in words]
     if not hmac.compare_digest(*digests):
         leave = await service.guesses.enter(client_of(request.scope))
         try:

@@ -8,7 +8,6 @@ is read.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import math
 import os
@@ -28,12 +27,14 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__
+from karat.core.digest import blake2_of
 from karat.core.files import safe_name
 from karat.core.predictions import FILE, ROWS_FILE
 from karat.errors import FAILURES, DataError, KaratError
 from karat.ext.serve.server import ApiError, ServerLimits
 from karat.results.load import FrozenRun, status_row
 from karat.results.run import is_job_file, read_job_file
+from karat.results.run_folders import RUN_FILE, find_run_folders
 from karat.results.stored_facts import check_record
 from karat.results.tables import scores_table
 
@@ -165,10 +166,10 @@ class ServedRun(FrozenRun):
         super().__init__(folder)
         self.root = root
         self.id = folder.name
-        for path in (folder, folder / "run.json", folder / "jobs"):
+        for path in (folder, folder / RUN_FILE, folder / "jobs"):
             self._check_inside(path)
-        _check_file(folder / "run.json")
-        plan_stamp = file_stamp(folder / "run.json")
+        _check_file(folder / RUN_FILE)
+        plan_stamp = file_stamp(folder / RUN_FILE)
         unchanged = {} if earlier is None else earlier._files
         self._files: dict[str, tuple[FileStamp, Any]] = dict(self._read(unchanged))
         stamps = [plan_stamp, *sorted((name, stamp) for name, (stamp, _) in self._files.items())]
@@ -272,7 +273,7 @@ def _check_file(path: Path) -> None:
 
 def short_hash(content: bytes) -> str:
     """Return a hash for entity tags and versions."""
-    return hashlib.blake2b(content, digest_size=12).hexdigest()
+    return blake2_of(content, size=12)
 
 
 def file_stamp(path: Path) -> FileStamp:
@@ -362,15 +363,17 @@ class FolderWatcher:
         left_out: dict[str, str] = {}
         stamps: dict[str, Any] = {}
         active = []
-        for plan_file in sorted(self.folder.glob("[!.]*/run.json")):
-            name = plan_file.parent.name
-            stamps[name] = stamp = _folder_stamp(plan_file.parent)
+        for folder in find_run_folders(self.folder):
+            name = folder.name
+            if name.startswith("."):
+                continue
+            stamps[name] = stamp = _folder_stamp(folder)
             same = stamp is not None and stamp == self._stamps.get(name)
             if same and name in self._snapshot.left_out:
                 left_out[name] = self._snapshot.left_out[name]
                 continue
             try:
-                run = self._load(plan_file.parent, same)
+                run = self._load(folder, same)
                 active.append((name, run.version, run.status, run.active_jobs()))
                 runs[name] = run
             except Exception as error:  # whatever is wrong with a run, the others are shown
@@ -426,7 +429,7 @@ def _text_hash(text: str) -> str:
 def _folder_stamp(folder: Path) -> Any:
     """Return a value that changes with a run folder, or None if it changed just now."""
     try:
-        plan, jobs = file_stamp(folder / "run.json"), file_stamp(folder / "jobs")
+        plan, jobs = file_stamp(folder / RUN_FILE), file_stamp(folder / "jobs")
     except OSError:
         return None
     recent = time.time_ns() - max(plan[0], jobs[0]) < TIME_RESOLUTION

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
-import hashlib
 import os
 import re
 import secrets
@@ -33,6 +32,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.core import registry
+from karat.core.digest import sha256_of_file
 from karat.core.writing import draft_of, remove_drafts, write_atomic
 from karat.data.archives import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
@@ -40,6 +40,7 @@ from karat.ext.serve.server import MEGABYTE, TOKEN_VARIABLE, ApiError, ServerSet
 from karat.ext.serve.snapshots import ServedRun
 from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
+from karat.results.run_folders import find_run_folders, is_run_folder
 
 #: allowed names of uploads: a single path component that is not hidden
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_@+,-]*(\.[A-Za-z0-9_@+,-]+)*"
@@ -142,8 +143,7 @@ class Uploads:
             hint = f"allowed: {', '.join(VECTOR_FILE_SUFFIXES)}, with or without .gz or .zst"
             raise ApiError(400, f'"{name}" does not end like a vector file', hint, field="name")
         self.vectors.mkdir(parents=True, exist_ok=True)
-        with draft.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of_file(draft)
         size = draft.stat().st_size
         try:
             os.link(draft, self.vectors / name)  # unlike a move, it never replaces a file
@@ -279,12 +279,12 @@ def _check_archive(path: Path, limit: int, files: int) -> None:
 
 def _find_run(scratch: Path) -> Path:
     """Return the run folder in an unpacked archive: its top or the only folder in it."""
-    if (scratch / "run.json").is_file():
+    if is_run_folder(scratch):
         return scratch
-    plan_files = sorted(scratch.glob("*/run.json")) if scratch.is_dir() else []
-    if len(plan_files) != 1:
-        raise DataError(f"it contains {len(plan_files)} run folders instead of one")
-    return plan_files[0].parent
+    folders = list(find_run_folders(scratch))
+    if len(folders) != 1:
+        raise DataError(f"it contains {len(folders)} run folders instead of one")
+    return folders[0]
 
 
 def _check_run(run: ServedRun) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import hashlib
 import os
 import re
 import secrets
@@ -37,12 +36,13 @@ from karat.config.yaml_files import (
 from karat.core import registry
 from karat.core.columns import infer_kind, require_columns
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of, sha256_of_file
 from karat.core.files import cache_folder
 from karat.core.writing import draft_folder
 from karat.data import http_download
 from karat.data.archives import unpack
 from karat.data.download import offline
-from karat.data.file_sources import is_safe, sha256_of, without_password
+from karat.data.file_sources import is_safe, without_password
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import read_frame
 from karat.errors import DataError, DefinitionError, KaratWarning, Unavailable, did_you_mean
@@ -852,7 +852,7 @@ def amlb_table(name: str, dataset: Form, folder: Path | None = None) -> Dataset:
             if pair.test is not None:
                 ids += [f"fold {fold} {part} {row}" for row in range(len(frame))]
     facts = {"source": ", ".join(path.name for path in files[:4]) + " …" * (len(files) > 4)}
-    facts["sha256"] = ", ".join(sha256_of(path) for path in files[:20])
+    facts["sha256"] = ", ".join(sha256_of_file(path) for path in files[:20])
     data = tables.dataset(_concatenated(name, frames, files), facts)
     if not ids:
         return data
@@ -1009,7 +1009,7 @@ def _downloaded(name: str, address: str) -> Path:
     if urlsplit(address).scheme not in ("http", "https"):
         raise DataError(f"{name}: {what}: only http and https are supported; download it first.")
     last = PurePosixPath(unquote(urlsplit(address).path)).name
-    key = hashlib.sha256(address.encode()).hexdigest()[:16]
+    key = sha256_of(address, length=16)
     file = cache_folder() / "amlb" / key / (last if last and is_safe(last) else "data")
     if file.is_file():
         return file
@@ -1024,7 +1024,7 @@ def _downloaded(name: str, address: str) -> Path:
 
 def _unpacked(path: Path) -> Path:
     """Return the folder with the tables of an archive, unpacked once into the cache."""
-    folder = cache_folder() / "amlb" / f"unpacked-{sha256_of(path)[:32]}"
+    folder = cache_folder() / "amlb" / f"unpacked-{sha256_of_file(path)[:32]}"
     if folder.is_dir():
         return folder
     with draft_folder(folder.parent) as draft:

@@ -36,6 +36,7 @@ from karat.ext.serve.snapshots import ServedRun, count_job_states
 from karat.ext.serve.submissions import RESULT, GevalOrder
 from karat.models.vectors.vector_formats import VECTOR_FILE_FORMATS, check_format
 from karat.probes.similarity import Measure, names
+from karat.results.run_folders import find_run_folders
 
 #: files of a result folder that clients get; the folder karat has predictions and logs of jobs
 ENDINGS = ("_results.csv", "_ignoredData.txt", "_ignoredData.csv", "log.txt")
@@ -165,9 +166,9 @@ class GevalServer:
         """Return the number of jobs by state of an evaluation."""
         name = self.result_of(evaluation)
         folder = self.settings.folder / name / "karat"
-        for path in sorted(folder.glob("*/run.json")) if name else ():
+        for path in find_run_folders(folder) if name else ():
             with suppress(KaratError, OSError):
-                run = ServedRun(path.parent, folder.resolve(), self._progress.get(path))
+                run = ServedRun(path, folder.resolve(), self._progress.get(path))
                 if len(self._progress) > 20:
                     self._progress.clear()
                 self._progress[path] = run

@@ -13,7 +13,7 @@ import pandas as pd
 
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
-from karat.data.file_sources import sha256_of
+from karat.core.digest import sha256_of_file
 from karat.data.load_dataset import DataSpec, check_integer
 from karat.data.readers.table_files import parse_json, read_frame, read_text
 from karat.errors import DataError, Unavailable, did_you_mean
@@ -111,7 +111,7 @@ def load_tabeb(
         kind=metadata.task,
         group=metadata.entity_name if grouped else None,
         group_feature=True,
-        about={"source": f"TabEB folder, {name}.parquet", "sha256": sha256_of(path)},
+        about={"source": f"TabEB folder, {name}.parquet", "sha256": sha256_of_file(path)},
     ).with_drawn_by("name")
 
 

@@ -5,7 +5,6 @@ A dataset or encoder that fails does not stop the others.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from sklearn.base import is_outlier_detector, is_regressor
 
 from karat.core.columns import find_classes, infer_kind, target_values
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of
 from karat.core.formatting import cut_text
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import accepts, build, heads
@@ -214,7 +214,7 @@ def describe_object(thing: object, hidden: Collection[str] = ()) -> str:
     text = _described(thing, hidden)
     if len(text) <= LONGEST_DESCRIPTION:
         return text
-    return f"{text[:LONGEST_DESCRIPTION]}… {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"{text[:LONGEST_DESCRIPTION]}… {sha256_of(text, length=12)}"
 
 
 def _described(thing: Any, hidden: Collection[str] = ()) -> str:

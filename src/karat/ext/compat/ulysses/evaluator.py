@@ -24,6 +24,7 @@ import pandas as pd
 
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.digest import sha256_of
 from karat.core.embeddings import check_vectors, distinct_texts
 from karat.core.files import safe_name
 from karat.core.registry import accepts, build
@@ -361,7 +362,7 @@ def store(path: Path, matrix: np.ndarray) -> StoredRows:
 
 
 def _stored(path: Path, matrix: np.ndarray) -> StoredRows:
-    return StoredRows(str(path), hashlib.sha256(np.ascontiguousarray(matrix).data).hexdigest())
+    return StoredRows(str(path), sha256_of(np.ascontiguousarray(matrix).data))
 
 
 def find(path: Path, rows: int) -> StoredRows | None:
@@ -376,8 +377,8 @@ def find(path: Path, rows: int) -> StoredRows | None:
 
 def place(folder: Path, key: str, task: str, facts: Sequence[Any]) -> Path:
     """Return the cache file of a task's rows, which depends on the facts."""
-    digest = hashlib.sha256(repr(list(facts)).encode("utf-8", "surrogatepass")).hexdigest()
-    return folder / safe_name(key) / f"{task}-{digest[:16]}.npy"
+    digest = sha256_of(repr(list(facts)), length=16)
+    return folder / safe_name(key) / f"{task}-{digest}.npy"
 
 
 def method_of(embed: Callable[..., object]) -> str:
