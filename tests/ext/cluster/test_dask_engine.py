@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import hashlib
+import importlib
 import json
 import os
 import subprocess
@@ -543,6 +544,22 @@ def test_only_uninstalled_modules_are_pickled_by_value():
     assert __name__ in names
     assert not {name for name in names if name.partition(".")[0] in ("karat", "numpy", "json")}
     assert cloudpickle.list_registry_pickle_by_value() == before
+
+
+def test_an_installed_module_may_be_a_link_as_those_of_uv(tmp_path, monkeypatch):
+    import cloudpickle
+
+    for folder in ("cache", "site"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "cache" / "linked_module.py").write_text("")
+    (tmp_path / "site" / "linked_module.py").symlink_to(tmp_path / "cache" / "linked_module.py")
+    monkeypatch.setattr(dask.site, "getsitepackages", lambda: [str(tmp_path / "site")])
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    importlib.import_module("linked_module")
+    with pickle_user_modules():
+        names = cloudpickle.list_registry_pickle_by_value()
+    del sys.modules["linked_module"]
+    assert "linked_module" not in names and __name__ in names
 
 
 def test_slots_follow_no_links_of_other_users(tmp_path, monkeypatch):
