@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -26,6 +27,9 @@ FLAGS = (
     "--force-device-scale-factor=1",
     "--window-size=1400,1000",
 )
+
+#: how often an element may move before a click
+MOVES = 5
 
 
 class Browser:
@@ -58,7 +62,12 @@ class Browser:
         return found
 
     def click(self, selector: str) -> None:
-        """Click on the first element of a selector."""
+        """Click on the first element of a selector, again if it moved while the page was drawn."""
+        from selenium.common.exceptions import ElementClickInterceptedException
+
+        for _ in range(MOVES):
+            with contextlib.suppress(ElementClickInterceptedException):
+                return self.find(selector).click()
         self.find(selector).click()
 
     def keys(self, *keys: str) -> None:
