@@ -1,4 +1,4 @@
-"""The AutoML Benchmark's command: one job, and ten jobs.
+"""The AutoML Benchmark's command: one job, ten jobs, and jobs of a framework with an environment.
 
 The AutoML Benchmark is not on PyPI. ``--source amlb=FOLDER`` is a checkout of its repository, the
 folder that contains ``runbenchmark.py``; what it installs there is not counted.
@@ -15,6 +15,8 @@ from recipe import Case, Recipe
 
 #: rows of each file, and folds of the larger task
 ROWS, FOLDS = 300, 10
+#: the benchmarks of one task, and how many jobs they are
+BENCHMARKS = {"one": 1, "ten": FOLDS}
 
 #: its configuration: where the data and the definitions are
 CONFIG = """\
@@ -22,16 +24,46 @@ input_dir: '{user}'
 frameworks: {definition_file: ['{root}/resources/frameworks.yaml', '{user}/frameworks.yaml']}
 benchmarks:
   definition_dir: ['{user}/benchmarks', '{root}/resources/benchmarks']
-  constraints_file: ['{root}/resources/constraints.yaml']
+  constraints_file: ['{root}/resources/constraints.yaml', '{user}/constraints.yaml']
 """
 
-#: runs a command and prints its CPU seconds, without those of the installation
+#: ten trees of a framework that the original installs into an environment of its own;
+#: at this commit it stops with a TypeError at an entry with ``extends``
+FRAMEWORKS = """\
+forest:
+  module: frameworks.RandomForest
+  params: {n_estimators: 10}
+"""
+
+CONSTRAINTS = "1h1c: {folds: 10, max_runtime_seconds: 3600, cores: 1}\n"
+
+#: starts the original; a process of a framework that has closed its output may still be ending, and
+#: the original would count it as stopped on a busy machine
+ORIGINAL = """
+import runpy
+
+from amlb.utils import process as processes
+
+read_output = processes.live_output_unix
+
+
+def read_to_the_end(process, **options):
+    output = read_output(process, **options)
+    process.wait(60)
+    return output
+
+
+processes.live_output_unix = read_to_the_end
+runpy.run_path("runbenchmark.py", run_name="__main__")
+"""
+
+#: runs commands and prints the CPU seconds of the last, less those of the one before, without those
+#: of the installation, and the log loss of the first: an explicit seed is the same for all folds
+#: there, and grows with the fold here
 MEASURED = """
 import csv, json, os, resource, subprocess, sys
 
 os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
-output = os.path.join(os.getcwd(), "output")
-arguments = {arguments} + ["-u", {user!r}, "-o", output]
 install, folder = {install}, {folder!r}
 
 
@@ -40,19 +72,27 @@ def seconds():
     return used.ru_utime + used.ru_stime
 
 
-command = [sys.executable, "-W", "ignore", *{program}, *arguments]
-if install:
-    subprocess.run([*command, "-s", "only", "-Xsetup.live_output=False"], check=True, cwd=folder)
-before = seconds()
-subprocess.run(command, check=True, cwd=folder)
-used = seconds() - before
-with open(os.path.join(output, "results.csv")) as file:
-    rows = list(csv.DictReader(file))
-assert len(rows) == {jobs} and all(row["result"] for row in rows), rows
-print(f"cpu_seconds={{used:.3f}}")
-if {comparable}:
-    losses = [float(row["logloss"]) for row in rows]
-    print("scores=" + json.dumps(dict(logloss=sum(losses) / len(losses))))
+def measured(arguments, jobs):
+    output = os.path.join(os.getcwd(), f"output{{jobs}}")
+    options = ["-u", {user!r}, "-o", output, "-Xseed=7"]
+    command = [sys.executable, "-W", "ignore", *{program}, *arguments, *options]
+    setup = [*command, "-s", "only", "-Xsetup.live_output=False"]
+    if install and (arguments, jobs) == {runs}[0]:
+        subprocess.run(setup, check=True, cwd=folder)
+    before = seconds()
+    subprocess.run(command, check=True, cwd=folder)
+    used = seconds() - before
+    with open(os.path.join(output, "results.csv")) as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == jobs and all(row["result"] for row in rows), rows
+    return used, [float(row["logloss"]) for row in rows]
+
+
+results = [measured(*run) for run in {runs}]
+cpu = results[-1][0] - sum(used for used, _ in results[:-1])
+losses = results[0][1]
+print(f"cpu_seconds={{cpu:.3f}}")
+print("scores=" + json.dumps(dict(logloss=sum(losses) / len(losses))))
 """
 
 
@@ -65,7 +105,7 @@ def write_inputs(user: Path) -> None:
         X = rng.normal(size=(ROWS, 5))
         y = np.where(X[:, 0] + rng.normal(size=ROWS) > 0, "yes", "no")
         pd.DataFrame(X, columns=list("abcde")).assign(y=y).to_csv(user / name, index=False)
-    for benchmark, folds in (("one", 1), ("ten", FOLDS)):
+    for benchmark, folds in BENCHMARKS.items():
         files = {
             part: "[" + ", ".join(f"'{{user}}/{name}'" for name in names[part][:folds]) + "]"
             for part in names
@@ -74,41 +114,39 @@ def write_inputs(user: Path) -> None:
         path = user / "benchmarks" / f"{benchmark}.yaml"
         path.write_text(f"- {{name: table, folds: {folds}, dataset: {text}}}\n")
     (user / "config.yaml").write_text(CONFIG)
-    # a file without entries is none for the original
-    (user / "frameworks.yaml").write_text("mine: {module: frameworks.constantpredictor}\n")
+    (user / "frameworks.yaml").write_text(FRAMEWORKS)
+    (user / "constraints.yaml").write_text(CONSTRAINTS)
 
 
 def prepare(folder: Path) -> list[Case]:
     """Write the user folder, and return the cases."""
     user = (folder / "user").resolve()
     write_inputs(user)
+    constant = [(["constantpredictor", name, "1h4c"], jobs) for name, jobs in BENCHMARKS.items()]
+    forest = [(["forest", name, "1h1c"], jobs) for name, jobs in BENCHMARKS.items()]
     cases = [
-        ("one constant job", ["constantpredictor", "one", "1h4c"], 1, 1.2),
-        ("ten constant jobs", ["constantpredictor", "ten", "1h4c"], FOLDS, 1.5),
+        ("one constant job", constant[:1], 1.2),
+        ("ten constant jobs", constant[1:], 1.5),
+        ("nine more jobs of a framework with an environment", forest, 10.0),
     ]
     return [
         Case(
             name,
-            *(
-                ["{python}", "-c", _program(arguments, user, jobs, original)]
-                for original in (True, False)
-            ),
+            *(["{python}", "-c", _program(runs, user, original)] for original in (True, False)),
             goal,
             tolerance=1e-5,
         )
-        for name, arguments, jobs, goal in cases
+        for name, runs, goal in cases
     ]
 
 
-def _program(arguments: list[str], user: Path, jobs: int, original: bool) -> str:
+def _program(runs: list[tuple[list[str], int]], user: Path, original: bool) -> str:
     return MEASURED.format(
-        arguments=arguments,
+        runs=runs,
         user=str(user),
-        jobs=jobs,
         install=original,
         folder="{source}" if original else str(user),
-        program=["runbenchmark.py"] if original else ["-m", "karat.compat.amlb"],
-        comparable="constantpredictor" in arguments,
+        program=["-c", ORIGINAL] if original else ["-m", "karat.compat.amlb"],
     )
 
 

@@ -24,6 +24,19 @@ def run(dataset, config):
     return {"models_count": 3, "training_duration": 0.5}
 """
 
+IMPUTES = """\
+import sys
+
+from amlb.datautils import impute_array
+from extensions.first import run as predict
+
+def run(dataset, config):
+    train, test = impute_array(dataset.train.X_enc, dataset.test.X_enc)
+    assert train is not dataset.train.X_enc
+    assert (train == dataset.train.X_enc).all() and (test == dataset.test.X_enc).all()
+    return {**predict(dataset, config), "imported": "sklearn" in sys.modules}
+"""
+
 
 def framework(folder, **params):
     (folder / "extensions").mkdir(exist_ok=True)
@@ -42,3 +55,10 @@ def test_it_predicts_and_its_facts_are_kept(tmp_path):
 def test_its_error_is_raised_here(tmp_path):
     with pytest.raises(ValueError, match="no luck"):
         framework(tmp_path, fails=True).predict(pd.DataFrame({"x": [5.0]}))
+
+
+def test_rows_without_missing_values_are_imputed_without_scikit_learn(tmp_path):
+    model = framework(tmp_path)
+    (tmp_path / "extensions" / "imputes.py").write_text(IMPUTES)
+    model.module = "extensions.imputes"
+    assert len(model.predict(pd.DataFrame({"x": [5.0]}))) == 1 and model.notes_ == []

@@ -109,6 +109,9 @@ def impute_array(X_fit: Any, *others: Any, strategy: Any = "mean", **options: An
     """
     if strategy is None:
         return [X_fit, *others]
+    if "missing_values" not in options and _is_complete(X_fit, *others):
+        copies = [array.copy() for array in (X_fit, *others)]
+        return copies if others else copies[0]
     from sklearn.impute import SimpleImputer
 
     constant = isinstance(strategy, tuple)
@@ -121,6 +124,21 @@ def impute_array(X_fit: Any, *others: Any, strategy: Any = "mean", **options: An
     imputed = [_like(imputer.fit_transform(X_fit), X_fit, imputer)]
     imputed += [_like(imputer.transform(array), array, imputer) for array in others]
     return imputed if others else imputed[0]
+
+
+def _is_complete(*arrays: Any) -> bool:
+    """Return whether these are arrays of the same columns without a missing or infinite number.
+
+    The import of scikit-learn would be most of the cost of a small job.
+    """
+    return all(
+        isinstance(array, np.ndarray)
+        and array.dtype.kind == "f"
+        and array.shape[1:] == arrays[0].shape[1:]
+        and array.ndim == 2
+        and bool(np.isfinite(array).all())
+        for array in arrays
+    )
 
 
 def _like(array: Any, before: Any, imputer: Any) -> Any:
