@@ -22,7 +22,7 @@ from karat.execution.workers import available_cores
 ON_FAILURE = ("warn", "raise", "stop")
 #: how arguments of earlier spellings are written
 RESPELLED = {
-    "n_jobs": "workers=-1",
+    "n_jobs": "workers=-1, or a number of processes",
     "constraint": 'workers=karat.Machines(constraint="1h8c")',
     "engine": 'workers=karat.Machines(engine="dask")',
     "scheduler": 'workers=karat.Machines(engine="dask", scheduler="tcp://HOST:PORT")',
